@@ -1,0 +1,118 @@
+"""The commands of ``rwf``: each parses, calls one library function and prints.
+
+What is slow to import is imported inside the command that needs it, so that help comes at once.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rwf.demo import DemoResult
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog="Example: rwf demo --out figures",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rwf {metadata.version('rwf')}")
+        raise typer.Exit
+
+
+@app.callback()
+def rwf(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Non-stationary regression with calibrated uncertainty, by random wavelet features."""
+
+
+@app.command(epilog="Example: rwf demo --out figures --noise 0.1 --json")
+def demo(
+    out: Annotated[
+        Path, typer.Option(file_okay=False, help="Directory of the figure, made if missing.")
+    ] = Path("rwf-demo"),
+    n_train: Annotated[int, typer.Option(min=2, help="Rows to fit.")] = 4200,
+    n_test: Annotated[int, typer.Option(min=1, help="Rows to score.")] = 1800,
+    noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the noise.")] = 0.05,
+    n_components: Annotated[int, typer.Option(min=2, help="Columns of every method.")] = 300,
+    n_restarts: Annotated[int, typer.Option(min=1, help="Starts of every method.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the methods.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
+    from rwf.demo import run_demo
+
+    with _progress():
+        result = run_demo(
+            out,
+            n_train=n_train,
+            n_test=n_test,
+            noise=noise,
+            n_components=n_components,
+            n_restarts=n_restarts,
+            random_state=seed,
+        )
+    if as_json:
+        typer.echo(json.dumps(asdict(result), default=str, indent=2))
+    else:
+        _print_demo(result)
+
+
+def _print_demo(result: "DemoResult") -> None:
+    table = Table(
+        title=f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
+        f"noise {result.noise:g}, {result.n_restarts} starts each",
+        title_justify="left",
+    )
+    table.add_column("method", no_wrap=True)
+    for name in ("RMSE", "CRPS", "NLL", "95 % coverage", "seconds", "features"):
+        table.add_column(name, justify="right")
+    for row in result.rows:
+        score = row.scores
+        table.add_row(
+            row.method,
+            *(f"{score[name]:.4f}" for name in ("rmse", "crps", "nll")),
+            f"{score['coverage']:.1%}",
+            f"{row.seconds:.1f}",
+            str(row.features),
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Figure: {result.figure}", soft_wrap=True)
+
+
+@contextmanager
+def _progress() -> Iterator[None]:
+    """Show the library's log on standard error, so that standard output stays the result."""
+    log = logging.getLogger("rwf")
+    handler = RichHandler(
+        console=Console(stderr=True), show_time=False, show_level=False, show_path=False
+    )
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)

@@ -1,0 +1,101 @@
+"""Triangular factors of M = I + AᵀA, by Cholesky of a Gram matrix or by QR where that loses the noise.
+
+A Gram matrix holds AᵀA only to ε·tr(AᵀA). While that is far below one, the identity that the prior adds stands
+out of the rounding and Cholesky is safe and fast. Otherwise a QR decomposition of the rows is used, which
+never squares them. Jitter is added in one place, bounded, and reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, lapack
+
+from rwf.errors import NotPositiveDefiniteError
+from rwf.types import Array
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+RESOLUTION = 1e-4
+"""Largest rounding error of a Gram matrix, relative to the identity, at which Cholesky is trusted."""
+
+JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
+"""Tried in turn, relative to the largest diagonal entry."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """M = LLᵀ.
+
+    Args:
+        L: lower triangle, shape (p, p).
+        jitter: what was added to the diagonal of M to make it positive definite.
+    """
+
+    L: Array
+    jitter: float = 0.0
+
+    @property
+    def log_determinant(self) -> float:
+        """log |M|."""
+        return 2.0 * float(np.log(np.abs(np.diag(self.L))).sum())
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of M⁻¹, shape (p,)."""
+        inverse, _ = lapack.dtrtri(self.L, lower=1)
+        return np.einsum("ij,ij->j", inverse, inverse)
+
+    def inverse(self) -> Array:
+        """M⁻¹, shape (p, p)."""
+        lower, _ = lapack.dpotri(self.L, lower=1)
+        return np.tril(lower) + np.tril(lower, -1).T
+
+
+def gram_resolves_identity(trace: float) -> bool:
+    """Whether I + G can be formed from a Gram matrix G of this trace without losing the identity."""
+    return EPSILON * trace < RESOLUTION
+
+
+def factor_gram(G: Array) -> Factor:
+    """The factor of I + G for a positive semi-definite G."""
+    M = np.array(G, order="F")
+    M[np.diag_indices_from(M)] += 1.0
+    largest = float(M.diagonal().max(initial=1.0))
+    for jitter in JITTERS:
+        added = jitter * largest
+        try:
+            L = cholesky(M + added * np.eye(len(M)) if added else M, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        if np.isfinite(L.diagonal()).all():
+            return Factor(L, added)
+    raise NotPositiveDefiniteError(
+        f"I + ZᵀZ/σ² ({len(M)}×{len(M)}, largest entry {largest:.3g}) has no Cholesky factor even with jitter "
+        f"{JITTERS[-1] * largest:.3g}. Raise the noise variance, or draw fewer atoms."
+    )
+
+
+def factor_rows(A: Array, *, triangular: bool = False) -> Factor:
+    """The factor of I + AᵀA, for rows A of shape (n, p), which may form an upper triangle."""
+    if gram_resolves_identity(float(np.einsum("ij,ij->", A, A))):
+        return factor_gram(A.T @ A)
+    R = stack_triangle(np.eye(A.shape[1]), A, triangular=triangular)
+    return Factor(np.ascontiguousarray((R * np.sign(np.diag(R))[:, None]).T))
+
+
+def stack_triangle(top: Array, rows: Array, *, triangular: bool = False) -> Array:
+    """The triangle R of a QR decomposition of [top; rows], where ``top`` is an upper triangle.
+
+    ``triangular`` says that ``rows`` is one too, which saves two thirds of the work.
+    """
+    p = len(top)
+    R, *_ = lapack.dtpqrt(
+        p if triangular else 0,
+        min(64, p),
+        np.array(top, order="F"),
+        np.array(rows, order="F"),
+        overwrite_a=1,
+        overwrite_b=1,
+    )
+    return np.triu(R)

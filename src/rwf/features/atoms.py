@@ -1,0 +1,90 @@
+r"""Atoms: shifts, scales and length-scales, and how θ moves them.
+
+.. math:: u_k = \frac{x_k - t_{ik}}{\ell_k s_i}, \qquad \log s_i = \log s_\mathrm{mid} + (v_i - \tfrac12) e^{\eta}
+
+θ holds log ℓ (one per column, or one in all) and η, the log of the log-width of the scale range. Only ℓ·s can be
+identified, so the middle of the scale range stays fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from rwf.features.base import LOG_LENGTH_BOUNDS
+from rwf.measures import Measure
+from rwf.types import Array
+
+LOG_WIDTH_BOUNDS = (-4.0, 2.2)
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Placed atoms.
+
+    Args:
+        draws: v, base draws of the scales in (0, 1), shape (m,).
+        shifts: t, shape (m, d).
+        middle: s_mid, the fixed geometric middle of the scale range.
+        log_lengths: log ℓ, shape (d,).
+        log_width: η; ``None`` if all atoms have the one scale s_mid.
+        ard: whether every column has its own length-scale to learn.
+    """
+
+    draws: Array
+    shifts: Array
+    middle: float
+    log_lengths: Array
+    log_width: float | None
+    ard: bool
+
+    @classmethod
+    def draw(
+        cls, m: int, X: Array, rng: np.random.Generator, *, measure: Measure, length_scale: float, ard: bool
+    ) -> Self:
+        """m atoms of a measure over the rows X."""
+        draws, shifts = measure.draw(m, X, rng)
+        log_width = float(np.log(measure.width)) if measure.width > 0 else None
+        log_lengths = np.full(X.shape[1], np.log(length_scale))
+        return cls(draws, shifts, measure.middle, log_lengths, log_width, ard)
+
+    @property
+    def scales(self) -> Array:
+        """s, shape (m,)."""
+        if self.log_width is None:
+            return np.full(len(self.draws), self.middle)
+        return self.middle * np.exp((self.draws - 0.5) * np.exp(self.log_width))
+
+    @property
+    def lengths(self) -> Array:
+        """ℓ, shape (d,)."""
+        return np.exp(self.log_lengths)
+
+    @property
+    def n_lengths(self) -> int:
+        return len(self.log_lengths) if self.ard else 1
+
+    @property
+    def theta(self) -> Array:
+        width = [] if self.log_width is None else [self.log_width]
+        return np.concatenate([self.log_lengths[: self.n_lengths], width])
+
+    @property
+    def bounds(self) -> Array:
+        width = [] if self.log_width is None else [LOG_WIDTH_BOUNDS]
+        return np.array([LOG_LENGTH_BOUNDS] * self.n_lengths + width)
+
+    def with_theta(self, theta: Array) -> Self:
+        lengths = np.broadcast_to(theta[: self.n_lengths], self.log_lengths.shape).copy()
+        log_width = None if self.log_width is None else float(theta[self.n_lengths])
+        return replace(self, log_lengths=lengths, log_width=log_width)
+
+    def gather(self, d_log_lengths: Array, d_log_scales: Array) -> Array:
+        """The gradient by θ from those by log ℓ, shape (d,), and by log s, shape (m,)."""
+        lengths = d_log_lengths if self.ard else [d_log_lengths.sum()]
+        if self.log_width is None:
+            return np.asarray(lengths, dtype=np.float64)
+        width = np.exp(self.log_width) * float(d_log_scales @ (self.draws - 0.5))
+        return np.concatenate([lengths, [width]])

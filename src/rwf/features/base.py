@@ -1,0 +1,78 @@
+r"""The protocol between a feature map and everything that learns from it.
+
+A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gradient with respect to Z back
+to its own shape parameters θ. Engine and learning see nothing else, so wavelets, ridges and Fourier features are
+interchangeable. Maps are frozen: a new θ is a new map with the same atoms' base draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, Self
+
+import numpy as np
+
+from rwf.types import Array, FloatArray
+
+LOG_LENGTH_BOUNDS = (-12.0, 9.0)
+"""Bounds of log length-scales, for inputs of unit spread."""
+
+
+class FeatureMap(Protocol):
+    """x ↦ z(x), with shape parameters θ on a log scale; the first ``n_lengths`` of them are lengths."""
+
+    @property
+    def n_features(self) -> int:
+        """p, the number of columns."""
+        ...
+
+    @property
+    def theta(self) -> Array:
+        """θ, logarithms of the shape parameters."""
+        ...
+
+    @property
+    def n_lengths(self) -> int:
+        """How many leading entries of θ are logarithms of length-scales."""
+        ...
+
+    @property
+    def bounds(self) -> Array:
+        """Lower and upper bound of each entry of θ, shape (len(θ), 2)."""
+        ...
+
+    def with_theta(self, theta: Array) -> Self:
+        """The same base draws with other shape parameters."""
+        ...
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Z, shape (n, p), in the precision of X."""
+        ...
+
+    def pull_back(self, X: Array, R: Array) -> Array:
+        r"""Σ R_nj ∂Z_nj/∂θ for a gradient R with respect to Z, shape (n, p)."""
+        ...
+
+
+class Family(Protocol):
+    """A kind of features before any atom is drawn.
+
+    ``sized`` families take a share of the columns asked for; the trend has as many as it needs.
+    Learning starts from the log prior variance ``start_log_prior``.
+    """
+
+    @property
+    def sized(self) -> bool: ...
+
+    @property
+    def start_log_prior(self) -> float: ...
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> FeatureMap:
+        """A map with about ``n_features`` columns, placed on the rows X."""
+        ...
+
+
+def row_chunks(n: int, columns: int) -> Iterator[slice]:
+    """Slices of rows whose blocks of ``columns`` doubles stay in a core's cache."""
+    size = max(16, 2**17 // max(columns, 1))
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -1,0 +1,72 @@
+"""A trend: a constant column, and the input columns themselves. Nothing to learn but their variances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from rwf.types import Array, FloatArray
+
+
+class Shapeless:
+    """What feature maps without shape parameters have in common."""
+
+    n_lengths = 0
+
+    @property
+    def theta(self) -> Array:
+        return np.empty(0)
+
+    @property
+    def bounds(self) -> Array:
+        return np.empty((0, 2))
+
+    def with_theta(self, theta: Array) -> Self:
+        return self
+
+    def pull_back(self, X: Array, R: Array) -> Array:
+        return np.empty(0)
+
+
+@dataclass(frozen=True)
+class ConstantFeatures(Shapeless):
+    """z(x) = 1."""
+
+    n_features: int = 1
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        return np.ones((len(X), 1), dtype=X.dtype)
+
+
+@dataclass(frozen=True)
+class LinearFeatures(Shapeless):
+    """z(x) = x/√d, so that E‖z‖² = 1 for standardised columns."""
+
+    n_features: int
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        return (X / np.sqrt(self.n_features)).astype(X.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class ConstantFamily:
+    """The constant column."""
+
+    sized: ClassVar[bool] = False
+    start_log_prior: ClassVar[float] = 0.0
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> ConstantFeatures:
+        return ConstantFeatures()
+
+
+@dataclass(frozen=True)
+class LinearFamily:
+    """One column per input."""
+
+    sized: ClassVar[bool] = False
+    start_log_prior: ClassVar[float] = -2.0
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> LinearFeatures:
+        return LinearFeatures(X.shape[1])

@@ -1,0 +1,119 @@
+r"""Random ridge features: a one-dimensional wavelet of a random projection.
+
+.. math:: z_i(x) = \frac{1}{\sqrt m}\,\psi\!\left(\frac{w_i^\top ((x - t_i)/\ell)}{s_i}\right),
+    \qquad w_i \sim \mathcal N(0, I_d)
+
+A ridge is constant across its direction, so it reaches where radial atoms have vanished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from rwf.features.atoms import Atoms
+from rwf.features.base import row_chunks
+from rwf.measures import Measure
+from rwf.types import Array, FloatArray
+from rwf.wavelets import CompactHat, MexicanHat, Wavelet
+from rwf.wavelets.base import TAIL
+
+
+@dataclass(frozen=True)
+class RidgeFeatures:
+    """z(x) of ridge atoms.
+
+    Args:
+        wavelet: ψ, used on the line.
+        atoms: shifts, scales and length-scales.
+        weights: w, shape (m, d).
+    """
+
+    wavelet: Wavelet
+    atoms: Atoms
+    weights: Array
+
+    @property
+    def n_features(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_lengths(self) -> int:
+        return self.atoms.n_lengths
+
+    @property
+    def theta(self) -> Array:
+        return self.atoms.theta
+
+    @property
+    def bounds(self) -> Array:
+        return self.atoms.bounds
+
+    def with_theta(self, theta: Array) -> Self:
+        return replace(self, atoms=self.atoms.with_theta(theta))
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        from rwf.features import _fused
+
+        psi, m = self.wavelet, self.n_features
+        factor = np.full(m, m**-0.5)
+        Z = np.empty((len(X), m), dtype=X.dtype)
+        if isinstance(psi, MexicanHat):
+            self._fuse(X, factor, _fused.HAT, psi.curvature(1), 0, Z)
+        elif isinstance(psi, CompactHat):
+            self._fuse(X, factor, _fused.COMPACT_HAT, psi.curvature(1), psi.order, Z)
+        else:
+            for rows in row_chunks(len(X), m):
+                Z[rows] = factor * psi.line(self._projections(X[rows]))[0]
+        return Z
+
+    def _fuse(self, X: FloatArray, factor: Array, kind: int, c: float, order: int, out: FloatArray) -> None:
+        from rwf.features import _fused
+
+        lengths = self.atoms.lengths
+        A = np.ascontiguousarray(X / lengths, dtype=np.float64)
+        tT = np.ascontiguousarray((self.atoms.shifts / lengths).T)
+        wT = np.ascontiguousarray(self.weights.T)
+        _fused.ridge(A, tT, wT, 1.0 / self.atoms.scales, factor, kind, c, order, TAIL, out)
+
+    def _projections(self, X: FloatArray) -> Array:
+        from rwf.features import _fused
+
+        P = np.empty((len(X), self.n_features))
+        self._fuse(X, np.ones(self.n_features), _fused.SQUARED_DISTANCE, 0.0, 0, P)
+        return P
+
+    def pull_back(self, X: Array, R: Array) -> Array:
+        lengths, inverse = self.atoms.lengths, 1.0 / self.atoms.scales
+        A, T = X / lengths, self.atoms.shifts / lengths
+        d_lengths, d_scales = np.zeros(X.shape[1]), np.zeros(self.n_features)
+        for rows in row_chunks(len(X), self.n_features):
+            P = self._projections(X[rows])
+            H = R[rows] * self.wavelet.line(P)[1] / np.sqrt(self.n_features)
+            d_scales -= np.einsum("nm,nm->m", H, P)
+            H *= inverse
+            moved = A[rows].T @ H - T.T * H.sum(axis=0)  # Σ_n H_nm (a_nk - t_mk), shape (d, m)
+            d_lengths -= np.einsum("dm,md->d", moved, self.weights)
+        return self.atoms.gather(d_lengths, d_scales)
+
+
+@dataclass(frozen=True)
+class RidgeFamily:
+    """Ridge features before any atom is drawn."""
+
+    sized: ClassVar[bool] = True
+    start_log_prior: ClassVar[float] = 0.0
+
+    wavelet: Wavelet
+    measure: Measure
+    length_scale: float
+    ard: bool = True
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> RidgeFeatures:
+        m = max(1, n_features)
+        atoms = Atoms.draw(
+            m, X, rng, measure=self.measure, length_scale=self.length_scale, ard=self.ard
+        )
+        return RidgeFeatures(self.wavelet, atoms, rng.normal(size=(m, X.shape[1])))

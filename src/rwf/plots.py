@@ -1,0 +1,55 @@
+"""Pictures of predictions: each function draws on the Axes it is given and returns it.
+
+Nothing is computed and nothing is saved here. Colours are Okabe and Ito's, which colour-blind
+readers can tell apart.
+"""
+
+from typing import TYPE_CHECKING
+
+from rwf.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE = "#0072B2"
+GREY = "#8C8C8C"
+VERMILION = "#D55E00"
+
+
+def predictive_band(
+    ax: "Axes",
+    x: Array,
+    mean: Array,
+    std: Array,
+    *,
+    data: tuple[Array, Array] | None = None,
+    truth: Array | None = None,
+    label: str = "mean",
+) -> "Axes":
+    """A predictive mean with its ±2σ band, over the data and the true function if given.
+
+    Args:
+        ax: where to draw.
+        x: inputs in increasing order, shape (n,).
+        mean: predictive mean at x, shape (n,).
+        std: predictive standard deviation at x, the noise included, shape (n,).
+        data: observed inputs and targets, two arrays of shape (m,).
+        truth: the noiseless function at x, shape (n,).
+        label: what the legend calls the mean.
+    """
+    if data is not None:
+        ax.plot(*data, ".", color=GREY, markersize=2.5, alpha=0.6, zorder=1, label="data")
+    ax.fill_between(
+        x,
+        mean - 2 * std,
+        mean + 2 * std,
+        color=BLUE,
+        alpha=0.25,
+        linewidth=0,
+        zorder=2,
+        label="±2σ",
+    )
+    if truth is not None:
+        ax.plot(x, truth, "--", color=VERMILION, linewidth=0.9, zorder=3, label="truth")
+    ax.plot(x, mean, color=BLUE, linewidth=1.4, zorder=4, label=label)
+    return ax

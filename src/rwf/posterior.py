@@ -1,0 +1,136 @@
+r"""The Gaussian over the weights, and what it predicts.
+
+With prior w ~ N(0, Λ), y = Zw + ε and ε ~ N(0, σ²), the whitened weights Λ^{-½}w have precision
+
+.. math:: M = I + \Lambda^{1/2} Z^\top Z \Lambda^{1/2} / \sigma^2 = LL^\top,
+
+and everything follows from L: the mean, the predictive variance :math:`\|L^{-1}\Lambda^{1/2}z\|^2 + \sigma^2`, a sum
+of squares that cannot be negative, samples of whole functions, and the evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from rwf.factorization import Factor, factor_rows
+from rwf.types import Array
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Mean and variance of y at n rows, noise included."""
+
+    mean: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """p(w | y) for one output.
+
+    Args:
+        whitened_mean: Λ^{-½}m, shape (p,).
+        factor: the triangular factor of M.
+        prior_variances: the diagonal of Λ, shape (p,).
+        noise_variance: σ².
+        rss: ‖y - Zm‖².
+        n: number of rows, or their total weight.
+    """
+
+    whitened_mean: Array
+    factor: Factor
+    prior_variances: Array
+    noise_variance: float
+    rss: float
+    n: float
+
+    @property
+    def mean(self) -> Array:
+        """m, shape (p,)."""
+        return np.sqrt(self.prior_variances) * self.whitened_mean
+
+    @property
+    def log_evidence(self) -> float:
+        r"""log p(y) = -½[‖r‖²/σ² + mᵀΛ⁻¹m + log|M| + n log 2πσ²], in the form that does not cancel."""
+        return -0.5 * (
+            self.rss / self.noise_variance
+            + float(self.whitened_mean @ self.whitened_mean)
+            + self.factor.log_determinant
+            + self.n * np.log(2 * np.pi * self.noise_variance)
+        )
+
+    def _whiten(self, Z: Array) -> Array:
+        """L⁻¹Λ^½Zᵀ, shape (p, n): the squared norms of its columns are the variances of f."""
+        scaled = (Z * np.sqrt(self.prior_variances)).T
+        return solve_triangular(self.factor.L, scaled, lower=True, check_finite=False)
+
+    def predict(self, Z: Array) -> Prediction:
+        V = self._whiten(Z)
+        return Prediction(Z @ self.mean, np.einsum("pn,pn->n", V, V) + self.noise_variance)
+
+    def covariance(self, Z: Array) -> Array:
+        """Covariance of f at the rows of Z, without noise, shape (n, n)."""
+        V = self._whiten(Z)
+        return V.T @ V
+
+    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
+        """Predictions of training rows as if each had not been seen, by their leverages; no refit."""
+        V = self._whiten(Z)
+        variance = np.einsum("pn,pn->n", V, V)
+        rest = np.maximum(1.0 - weights * variance / self.noise_variance, 1e-12)
+        residual = (y - Z @ self.mean) / rest
+        return Prediction(y - residual, variance / rest + self.noise_variance)
+
+    def weight_covariance(self) -> Array:
+        """S = Λ^½M⁻¹Λ^½, shape (p, p)."""
+        scale = np.sqrt(self.prior_variances)
+        return scale[:, None] * self.factor.inverse() * scale
+
+    def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
+        """Draws of w, shape (p, count); each is a whole function z(·)ᵀw."""
+        noise = rng.normal(size=(len(self.whitened_mean), count))
+        drawn = solve_triangular(self.factor.L, noise, lower=True, trans="T", check_finite=False)
+        return np.sqrt(self.prior_variances)[:, None] * (self.whitened_mean[:, None] + drawn)
+
+
+def posterior_of_rows(
+    Z: Array,
+    y: Array,
+    prior_variances: Array,
+    noise_variance: float,
+    *,
+    n: float | None = None,
+    residue: float = 0.0,
+    triangular: bool = False,
+) -> Posterior:
+    """p(w | y) from rows, with an explicit residual and one step of refinement.
+
+    Args:
+        Z: features, shape (n, p); rows of weight v are multiplied by √v, as is y.
+        y: targets, shape (n,).
+        prior_variances: the diagonal of Λ, shape (p,).
+        noise_variance: σ².
+        n: total weight of the rows, if they stand for more than themselves.
+        residue: squared length of a part of y that lies outside of the given rows.
+        triangular: whether Z is an upper triangle.
+    """
+    A = Z * np.sqrt(prior_variances / noise_variance)
+    target = y / np.sqrt(noise_variance)
+    factor = factor_rows(A, triangular=triangular)
+
+    def solve(v: Array) -> Array:
+        half = solve_triangular(factor.L, v, lower=True, check_finite=False)
+        return solve_triangular(factor.L, half, lower=True, trans="T", check_finite=False)
+
+    mean = solve(A.T @ target)
+    residual = target - A @ mean
+    # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
+    mean = mean + solve(A.T @ residual - mean)
+    residual = target - A @ mean
+    rss = noise_variance * float(residual @ residual) + residue
+    return Posterior(
+        mean, factor, prior_variances, noise_variance, rss, float(len(y)) if n is None else n
+    )

@@ -1,0 +1,94 @@
+"""Noise and prior variances from the moments alone: the rows are not touched again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from rwf.evidence import variance_gradient
+from rwf.moments import Statistics
+from rwf.posterior import Posterior
+from rwf.types import Array, IntArray
+
+LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)
+"""σ² for targets of unit variance."""
+
+LOG_PRIOR_BOUNDS = (-18.0, 18.0)
+
+
+@dataclass(frozen=True)
+class Variances:
+    """Logarithms of the prior variance of each group of columns, and of the noise variance."""
+
+    log_priors: Array
+    log_noise: float
+
+    def prior_variances(self, groups: IntArray) -> Array:
+        """The diagonal of Λ, shape (p,)."""
+        return np.exp(self.log_priors)[groups]
+
+    @property
+    def noise_variance(self) -> float:
+        return float(np.exp(self.log_noise))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The variances of highest evidence, the posterior they give, and how they were found."""
+
+    variances: Variances
+    posterior: Posterior
+    evaluations: int
+    at_bounds: tuple[str, ...]
+
+
+def tune(
+    statistics: Statistics,
+    output: int,
+    groups: IntArray,
+    start: Variances,
+    *,
+    learn_priors: bool = True,
+    max_iter: int = 40,
+) -> Tuned:
+    """Maximise the evidence of one output over σ² and the tied prior variances."""
+    n_groups = len(start.log_priors)
+
+    def unpack(v: Array) -> Variances:
+        return Variances(v[1:] if learn_priors else start.log_priors, float(v[0]))
+
+    def objective(v: Array) -> tuple[float, Array]:
+        variances = unpack(v)
+        posterior = statistics.posterior(
+            output, variances.prior_variances(groups), variances.noise_variance
+        )
+        gradient = variance_gradient(posterior, groups, n_groups)
+        slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
+        return -posterior.log_evidence / statistics.n, -slope / statistics.n
+
+    v = np.append(start.log_noise, start.log_priors if learn_priors else [])
+    bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
+    result = minimize(
+        objective,
+        np.clip(v, *bounds.T),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_iter, "ftol": 1e-8, "gtol": 1e-6},
+    )
+    best = unpack(result.x)
+    posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
+    names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
+    return Tuned(best, posterior, int(result.nfev), names_at_bounds(result.x, bounds, names))
+
+
+def names_at_bounds(v: Array, bounds: Array, names: list[str]) -> tuple[str, ...]:
+    """Which parameters ended on their bounds."""
+    low, high = np.isclose(v, bounds[:, 0]), np.isclose(v, bounds[:, 1])
+    return tuple(
+        f"{name} at its {'lower' if low[i] else 'upper'} bound"
+        for i, name in enumerate(names)
+        if low[i] or high[i]
+    )

@@ -1,0 +1,114 @@
+"""The command line parses, calls and prints; its help teaches; its exit codes mean something."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from rwf import cli
+from rwf.commands import app
+
+SMALL = ["--n-train", "120", "--n-test", "60", "--n-components", "24", "--n-restarts", "1"]
+COMMANDS = [[], *([name] for name in get_command(app).commands)]
+
+
+@pytest.fixture
+def run():
+    return lambda *arguments: CliRunner(env={"COLUMNS": "200"}).invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(["rwf", *command]))
+def test_every_help_ends_with_an_example(run, command):
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    *_, last = [line.strip() for line in result.output.splitlines() if line.strip()]
+    assert last.startswith(" ".join(["Example: rwf", *command]))
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:], ids="-".join)
+def test_every_option_has_help(command):
+    for option in get_command(app).commands[command[0]].params:
+        assert option.help, f"{option.name} has no help"
+
+
+def test_version_is_the_installed_one(run):
+    assert run("--version").output.strip() == f"rwf {version('rwf')}"
+
+
+def test_demo_prints_a_table_and_writes_the_figure(run, tmp_path):
+    result = run("demo", "--out", str(tmp_path), *SMALL)
+    assert result.exit_code == 0, result.output
+    for word in ("RWF, as printed", "RFF", "RMSE", "coverage", str(tmp_path / "demo.png")):
+        assert word in result.stdout
+    assert "fitting RFF" in result.stderr
+
+
+def test_demo_json_is_the_only_thing_on_standard_output(run, tmp_path):
+    result = run("demo", "--out", str(tmp_path), *SMALL, "--noise", "0.2", "--seed", "5", "--json")
+    answer = json.loads(result.stdout)
+    assert answer["noise"] == 0.2
+    assert answer["random_state"] == 5
+    assert answer["figure"] == str(tmp_path / "demo.png")
+    assert {row["method"] for row in answer["rows"]} == {"RWF, as printed", "RWF", "RFF"}
+    assert all(row["scores"]["rmse"] > 0 for row in answer["rows"])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["demo", "--noise", "-1"], ["demo", "--n-train", "many"]]
+)
+def test_wrong_usage_exits_with_two(run, arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def exit_of_main(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["rwf", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return stopped.value.code
+
+
+def test_success_exits_with_zero(monkeypatch, capsys):
+    assert exit_of_main(monkeypatch, "--version") == 0
+
+
+def test_a_failure_exits_with_one_and_one_line(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    beneath = str(tmp_path / "file" / "figures")
+    assert exit_of_main(monkeypatch, "demo", "--out", beneath, *SMALL) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("rwf: ")
+
+
+@pytest.mark.parametrize("package", sorted(cli.EXTRA - {"pyarrow"}))
+def test_a_missing_package_is_named_with_the_way_to_install_it(
+    monkeypatch, capsys, tmp_path, package
+):
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package or name in {"rwf.commands", "rwf.demo"}:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)  # importing it now fails
+    assert exit_of_main(monkeypatch, "demo", "--out", str(tmp_path), *SMALL) == 2
+    message = capsys.readouterr().err
+    assert package in message
+    assert 'pip install "rwf[cli]"' in message
+
+
+def test_our_own_missing_module_is_not_blamed_on_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rwf.commands", None)
+    with pytest.raises(ModuleNotFoundError):
+        cli.main()
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; sys.argv = ['rwf', '--help']\n"
+        "from rwf.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('heavy:', *({'matplotlib', 'numba', 'sklearn', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].split() == ["heavy:"], done.stdout + done.stderr
