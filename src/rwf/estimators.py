@@ -1,291 +1,20 @@
-"""Regressors in scikit-learn's manner: thin, and all that most users meet."""
+"""The regressors that users meet: random wavelet features, and Fourier features beside them."""
 
 from __future__ import annotations
 
-import copy
-import sys
-import warnings
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self, overload
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import ndtri
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from rwf.errors import NoImprovementWarning
-from rwf.features import (
-    ConstantFamily,
-    Family,
-    FourierFamily,
-    LinearFamily,
-    RidgeFamily,
-    WaveletFamily,
-)
+from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
-from rwf.measures import Box, Measure, ShiftSampler, as_shifts
-from rwf.model import FitReport, FittedModel, Settings, fit
+from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
+from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
-from rwf.validation import check_inputs, check_rows
-from rwf.wavelets import MexicanHat, Wavelet, as_wavelet
-
-Trend = Literal["linear", "constant", "none"]
-Variances = Literal["block", "unit"]
-RandomState = int | np.random.RandomState | np.random.Generator | None
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """A generator from what scikit-learn calls a random state."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-    return np.random.default_rng(random_state)
-
-
-class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What regressors on random features have in common: everything but their blocks of features."""
-
-    model_: FittedModel
-    fit_report_: FitReport
-
-    n_components: int | None
-    ard: bool
-    trend: Trend
-    variances: Variances
-    max_iter: int
-    n_restarts: int
-    random_state: RandomState
-    verbose: int
-
-    @abstractmethod
-    def _families(self, scaler: Standardizer) -> list[Family]:
-        """The blocks of features, without the trend."""
-
-    def _trend(self) -> list[Family]:
-        trends: dict[str, list[Family]] = {
-            "linear": [ConstantFamily(), LinearFamily()],
-            "constant": [ConstantFamily()],
-            "none": [],
-        }
-        if self.trend not in trends:
-            raise ValueError(f"trend={self.trend!r} is unknown: use one of {', '.join(trends)}.")
-        return trends[self.trend]
-
-    def _settings(self) -> Settings:
-        for name, least in (("max_iter", 1), ("n_restarts", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
-        if self.n_components is not None and not (
-            isinstance(self.n_components, int | np.integer) and self.n_components >= 1
-        ):
-            raise ValueError(
-                f"n_components={self.n_components!r} must be a positive integer, or None to choose by "
-                "the number of rows."
-            )
-        if self.variances not in ("block", "unit"):
-            raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
-        return Settings(
-            n_components=self.n_components,
-            n_starts=1 + self.n_restarts,
-            max_iter=self.max_iter,
-            learn_priors=self.variances == "block",
-        )
-
-    def _progress(self, message: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"[{type(self).__name__}] {message}\n")
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the features' shape on a sample of rows, then fit all rows in one pass.
-
-        Args:
-            X: inputs, shape (n, d).
-            y: targets, shape (n,) or (n, k).
-            sample_weight: how many times each row counts, shape (n,).
-        """
-        rows, self._single_output = check_rows(self, X, y, sample_weight, reset=True)
-        self.model_, self.fit_report_ = fit(
-            rows,
-            lambda scaler: self._families(scaler) + self._trend(),
-            self._settings(),
-            generator(self.random_state),
-            ard=self.ard,
-            progress=self._progress,
-        )
-        self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.starts if s.chosen))
-        self._warn_if_no_better()
-        return self
-
-    def _warn_if_no_better(self) -> None:
-        r = self.fit_report_
-        if not r.beats_trivial:
-            warnings.warn(
-                f"the model predicts no better than a trivial one: leave-one-out NLL {r.nll:.4g} nats per "
-                f"row, a constant has {r.constant_nll:.4g} and a straight line {r.linear_nll:.4g}. Either the "
-                "inputs say no more about y, or learning failed: try n_restarts, or see fit_report_.",
-                NoImprovementWarning,
-                stacklevel=3,
-            )
-
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add rows. The first call is ``fit``; later ones keep the shape and add moments.
-
-        Noise and prior variances are tuned again from the total, when they are next needed.
-        """
-        if not hasattr(self, "model_"):
-            return self.fit(X, y, sample_weight)
-        rows, single = check_rows(self, X, y, sample_weight, reset=False)
-        if rows.y.shape[1] != self.model_.statistics.n_outputs or single != self._single_output:
-            raise ValueError(
-                f"y has shape {np.shape(y)}, but the model was fitted with "
-                f"{self.model_.statistics.n_outputs} output(s): give the same outputs."
-            )
-        self.model_ = self.model_.with_rows(rows)
-        return self
-
-    def without_rows(self) -> Self:
-        """A copy with the same features and units and no rows, to be given to ``partial_fit``."""
-        check_is_fitted(self)
-        blank = copy.copy(self)
-        blank.model_ = self.model_.without_rows()
-        return blank
-
-    def merge(self, other: Self) -> Self:
-        """Add the rows that another model has seen; both must have the same features.
-
-        See :meth:`without_rows` for a way to make such models.
-        """
-        check_is_fitted(self)
-        check_is_fitted(other)
-        self.model_ = self.model_.merged(other.model_)
-        return self
-
-    def _fitted_inputs(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        if not self.model_.statistics.n > 0:
-            raise ValueError("the model has seen no rows yet: call partial_fit first.")
-        return check_inputs(self, X, reset=False)  # type: ignore[return-value]
-
-    def _squeeze(self, values: Array) -> Array:
-        """Drop the axis of outputs, the last, where y was one-dimensional."""
-        return values[..., 0] if self._single_output else values
-
-    @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, return_cov: Literal[False] = False
-    ) -> Array: ...
-
-    @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[True], return_cov: Literal[False] = False
-    ) -> tuple[Array, Array]: ...
-
-    @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, *, return_cov: Literal[True]
-    ) -> tuple[Array, Array]: ...
-
-    def predict(
-        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
-    ) -> Array | tuple[Array, Array]:
-        """Predictive mean of y, and its standard deviation or covariance, noise included.
-
-        Args:
-            X: inputs, shape (n, d).
-            return_std: also return the standard deviation, shaped as the mean.
-            return_cov: also return the covariance, shape (n, n), or (n, n, k) for several outputs.
-        """
-        if return_std and return_cov:
-            raise ValueError("ask for return_std or return_cov, not both.")
-        inputs = self._fitted_inputs(X)
-        if return_cov:
-            return self._squeeze(self.model_.mean(inputs)), self._squeeze(
-                self.model_.covariance(inputs)
-            )
-        if return_std:
-            p = self.model_.predict(inputs)
-            return self._squeeze(p.mean), self._squeeze(np.sqrt(p.variance))
-        return self._squeeze(self.model_.mean(inputs))
-
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> tuple[Array, Array]:
-        """Lower and upper end of the central interval that holds y with the given probability."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1; 0.95 is usual.")
-        mean, std = self.predict(X, return_std=True)
-        half = float(ndtri(0.5 + coverage / 2)) * std
-        return mean - half, mean + half
-
-    def sample_y(
-        self,
-        X: ArrayLike,
-        n_samples: int = 1,
-        random_state: RandomState = None,
-        *,
-        noise: bool = True,
-    ) -> Array:
-        """Draws from the predictive distribution, shape (n, n_samples) or (n, k, n_samples).
-
-        Each draw is one set of weights, so a whole function; ``noise=False`` leaves the noise off.
-        """
-        inputs = self._fitted_inputs(X)
-        draws = self.model_.sample(inputs, n_samples, noise, generator(random_state))
-        return draws[:, 0] if self._single_output else draws
-
-    def log_marginal_likelihood(self) -> float:
-        """log p(y) of all rows seen, in the units of y, at the fitted parameters."""
-        check_is_fitted(self)
-        return self.model_.log_evidence
-
-    @property
-    def log_marginal_likelihood_value_(self) -> float:
-        """The same, under scikit-learn's name."""
-        return self.log_marginal_likelihood()
-
-    @property
-    def noise_variance_(self) -> float | Array:
-        """σ² in squared units of y; one per output if there are several."""
-        unit = self.model_.scaler.y.scale**2
-        noise = np.array([t.posterior.noise_variance for t in self.model_.tuned]) * unit
-        return float(noise[0]) if self._single_output else noise
-
-    @property
-    def prior_variances_(self) -> Array:
-        """The diagonal of Λ in squared units of y, shape (p,), or (p, k) for several outputs."""
-        unit = self.model_.scaler.y.scale**2
-        return self._squeeze(
-            np.column_stack([t.posterior.prior_variances for t in self.model_.tuned]) * unit
-        )
-
-    @property
-    def n_features_out_(self) -> int:
-        """Columns of the feature matrix, trend included."""
-        return self.model_.shape.features.n_features
-
-    @property
-    def length_scales_(self) -> Array:
-        """Length-scales of each block in the units of X, shape (blocks, d); NaN for constant columns."""
-        scaler = self.model_.scaler
-        lengths = []
-        for part in self.model_.shape.features.maps:
-            if part.n_lengths:
-                full = np.full(len(scaler.X.center), np.nan)
-                full[scaler.columns] = np.exp(part.theta[: part.n_lengths])
-                lengths.append(full * scaler.X.scale)
-        return np.array(lengths)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+from rwf.wavelets import Wavelet, as_wavelet
 
 
 class RWFRegressor(FeatureRegressor):
@@ -294,8 +23,8 @@ class RWFRegressor(FeatureRegressor):
     .. math:: f(x) = \sum_i w_i\, z_i(x) + \text{trend}, \qquad
         z_i(x) = D^{-1/2}\, \psi\!\left(\frac{x - t_i}{\ell s_i}\right)
 
-    Atoms are drawn from p(s, t), their weights have independent Gaussian priors, and the posterior is
-    in closed form. Shape, amplitudes and noise are learned by maximal evidence.
+    Atoms are drawn from p(s, t), their weights have independent Gaussian priors, and the posterior
+    is in closed form. Shape, amplitudes and noise are learned by maximal evidence.
 
     Args:
         n_components: feature columns; ``None`` takes as many as rows, within 100 and 2000.
@@ -351,14 +80,16 @@ class RWFRegressor(FeatureRegressor):
         cls,
         n_components: int = 300,
         *,
-        wavelet: str | Wavelet = MexicanHat(form="paper"),
+        wavelet: str | Wavelet = "mexican_hat_paper",
         max_iter: int = 60,
         n_restarts: int = 2,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> Self:
-        """The recipe as printed: isotropic atoms of unit energy, log-uniform scales in [2⁻⁴, 2²] of the
-        largest span, shifts uniform in the bounding box, unit weights, no trend; the scale range and the
+        """The recipe as printed.
+
+        Isotropic atoms of unit energy, log-uniform scales in [2⁻⁴, 2²] of the largest span, shifts
+        uniform in the bounding box, weights of unit variance, no trend; the scale range and the
         noise are learned. It works for d up to about 3.
         """
         return cls(
@@ -397,7 +128,7 @@ class RWFRegressor(FeatureRegressor):
     def _shifts_in_units(self, scaler: Standardizer) -> ShiftSampler:
         """The shift sampler in standardised units; a user's own works in the units of X."""
         shifts = as_shifts(self.shifts)
-        if isinstance(self.shifts, str) or isinstance(self.shifts, Box):
+        if isinstance(shifts, Rows | Box | Hull):
             return shifts
 
         def scaled(X: Array, m: int, rng: np.random.Generator) -> Array:
@@ -429,10 +160,11 @@ class RWFRegressor(FeatureRegressor):
 
 
 class RFFRegressor(FeatureRegressor):
-    r"""Gaussian-process regression with random Fourier features: the stationary counterpart, same engine.
+    r"""Gaussian-process regression with random Fourier features: stationary, on the same engine.
 
     Args:
-        n_components: feature columns, two per frequency; ``None`` takes as many as rows, within 100 and 2000.
+        n_components: feature columns, two per frequency; ``None`` takes as many as rows, within
+            100 and 2000.
         kernel: "se", "matern12", "matern32" or "matern52".
         n_blocks: sums of kernels with their own length-scales and amplitude.
         ard: one length-scale per column and block, instead of one in all.
@@ -470,7 +202,7 @@ class RFFRegressor(FeatureRegressor):
         self.verbose = verbose
 
     def _families(self, scaler: Standardizer) -> list[Family]:
-        if not (isinstance(self.n_blocks, int | np.integer) and self.n_blocks >= 1):
+        if not is_count(self.n_blocks):
             raise ValueError(f"n_blocks={self.n_blocks!r} must be a positive integer.")
         length = float(np.sqrt(len(scaler.columns))) if self.ard else 1.0
         family: Family = FourierFamily(self.kernel, length, self.ard)

@@ -2,7 +2,8 @@ r"""log p(y | θ, λ, σ²) and its gradient.
 
 Variances need the posterior alone; the shape θ needs the rows, through
 
-.. math:: \frac{\partial \log p}{\partial Z} = \frac{1}{\sigma^2}\left[r\, m^\top - Z S\right], \qquad r = y - Zm,
+.. math:: \frac{\partial \log p}{\partial Z} = \frac{1}{\sigma^2}\left[r\, m^\top - Z S\right],
+    \qquad r = y - Zm,
 
 which each feature map pulls back to its own parameters. λ is tied within groups of columns.
 """
@@ -28,7 +29,10 @@ class VarianceGradient:
 
 
 def variance_gradient(posterior: Posterior, groups: IntArray, n_groups: int) -> VarianceGradient:
-    r"""From one posterior: ∂/∂log λ_g = ½ Σ_g (m_j²/λ_j + S_jj/λ_j - 1), ∂/∂log σ² = ½(‖r‖²/σ² - n + γ)."""
+    r"""The gradient from one posterior.
+
+    ∂/∂log λ_g = ½ Σ_g (m_j²/λ_j + S_jj/λ_j - 1) and ∂/∂log σ² = ½(‖r‖²/σ² - n + γ).
+    """
     shrinkage = posterior.factor.inverse_diagonal()  # S_jj/λ_j
     return _variance_gradient(posterior, shrinkage, groups, n_groups)
 
@@ -38,9 +42,10 @@ def _variance_gradient(
 ) -> VarianceGradient:
     per_column = 0.5 * (posterior.whitened_mean**2 + shrinkage - 1.0)
     effective = len(shrinkage) - float(shrinkage.sum())
+    per_group = np.bincount(groups, weights=per_column, minlength=n_groups)
     return VarianceGradient(
         0.5 * (posterior.rss / posterior.noise_variance - posterior.n + effective),
-        np.bincount(groups, weights=per_column, minlength=n_groups),
+        np.asarray(per_group, dtype=np.float64),
     )
 
 

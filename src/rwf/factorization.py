@@ -1,8 +1,8 @@
-"""Triangular factors of M = I + AᵀA, by Cholesky of a Gram matrix or by QR where that loses the noise.
+"""Triangular factors of M = I + AᵀA, by Cholesky, or by QR where a Gram matrix loses the noise.
 
-A Gram matrix holds AᵀA only to ε·tr(AᵀA). While that is far below one, the identity that the prior adds stands
-out of the rounding and Cholesky is safe and fast. Otherwise a QR decomposition of the rows is used, which
-never squares them. Jitter is added in one place, bounded, and reported.
+A Gram matrix holds AᵀA only to ε·tr(AᵀA). While that is far below one, the identity that the prior
+adds stands out of the rounding and Cholesky is safe and fast. Otherwise a QR decomposition of the
+rows is used, which never squares them. Jitter is added in one place, bounded, and reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rwf.types import Array
 EPSILON = float(np.finfo(np.float64).eps)
 
 RESOLUTION = 1e-4
-"""Largest rounding error of a Gram matrix, relative to the identity, at which Cholesky is trusted."""
+"""Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is trusted."""
 
 JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 """Tried in turn, relative to the largest diagonal entry."""
@@ -44,16 +44,18 @@ class Factor:
     def inverse_diagonal(self) -> Array:
         """The diagonal of M⁻¹, shape (p,)."""
         inverse, _ = lapack.dtrtri(self.L, lower=1)
-        return np.einsum("ij,ij->j", inverse, inverse)
+        diagonal: Array = np.einsum("ij,ij->j", inverse, inverse)
+        return diagonal
 
     def inverse(self) -> Array:
         """M⁻¹, shape (p, p)."""
         lower, _ = lapack.dpotri(self.L, lower=1)
-        return np.tril(lower) + np.tril(lower, -1).T
+        inverse: Array = np.tril(lower) + np.tril(lower, -1).T
+        return inverse
 
 
 def gram_resolves_identity(trace: float) -> bool:
-    """Whether I + G can be formed from a Gram matrix G of this trace without losing the identity."""
+    """Whether forming I + G from a Gram matrix G of this trace does not lose the identity."""
     return EPSILON * trace < RESOLUTION
 
 
@@ -71,8 +73,9 @@ def factor_gram(G: Array) -> Factor:
         if np.isfinite(L.diagonal()).all():
             return Factor(L, added)
     raise NotPositiveDefiniteError(
-        f"I + ZᵀZ/σ² ({len(M)}×{len(M)}, largest entry {largest:.3g}) has no Cholesky factor even with jitter "
-        f"{JITTERS[-1] * largest:.3g}. Raise the noise variance, or draw fewer atoms."
+        f"I + ZᵀZ/σ² ({len(M)}×{len(M)}, largest entry {largest:.3g}) has no Cholesky factor "
+        f"even with jitter {JITTERS[-1] * largest:.3g}. "
+        "Raise the noise variance, or draw fewer atoms."
     )
 
 

@@ -42,7 +42,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Box:
-    """Shifts uniform in the bounding box of the data, each side extended by ``pad`` of its length."""
+    """Shifts uniform in the data's bounding box, each side extended by ``pad`` of its length."""
 
     pad: float = 0.1
 
@@ -65,7 +65,8 @@ class Hull:
         n, d = X.shape
         corners = X[rng.integers(n, size=(m, d + 1))]
         weights = rng.dirichlet(np.ones(d + 1), size=m)
-        return np.einsum("mc,mcd->md", weights, corners)
+        shifts: Array = np.einsum("mc,mcd->md", weights, corners)
+        return shifts
 
 
 SHIFTS: dict[str, ShiftSampler] = {"data": Rows(), "box": Box(), "hull": Hull()}
@@ -78,7 +79,8 @@ def as_shifts(shifts: str | ShiftSampler) -> ShiftSampler:
     if isinstance(shifts, Callable):  # type: ignore[arg-type]
         return shifts  # type: ignore[return-value]
     raise ValueError(
-        f"shifts={shifts!r} is unknown: use 'data', 'box', 'hull', or a function (X, m, rng) -> (m, d) array."
+        f"shifts={shifts!r} is unknown: "
+        "use 'data', 'box', 'hull', or a function (X, m, rng) -> (m, d) array."
     )
 
 

@@ -1,8 +1,9 @@
 r"""Sufficient statistics of Bayesian linear regression. They add over rows, so data can stream.
 
-:class:`Moments` holds G = ZᵀZ, b = Zᵀy, yᵀy and n. :class:`RootMoments` holds the triangular factor R of the same
-matrix, :math:`[Z\;y]^\top[Z\;y] = R^\top R`: it adds too, costs about three times as much, and resolves noise far below what a
-Gram matrix can. Streaming, ``partial_fit``, merging and distributed fitting are all ``a + b``.
+:class:`Moments` holds G = ZᵀZ, b = Zᵀy, yᵀy and n. :class:`RootMoments` holds the triangular factor
+R of the same matrix, :math:`[Z\;y]^\top[Z\;y] = R^\top R`: it adds too, costs about three times as
+much, and resolves noise far below what a Gram matrix can. Streaming, ``partial_fit``, merging and
+distributed fitting are all ``a + b``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Statistics(Protocol):
 
     def __add__(self, other: Self) -> Self: ...
 
-    def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior: ...
+    def posterior(
+        self, output: int, prior_variances: Array, noise_variance: float
+    ) -> Posterior: ...
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool: ...
 
@@ -63,7 +66,7 @@ class Moments:
 
     @property
     def n_outputs(self) -> int:
-        return self.Zty.shape[1]
+        return int(self.Zty.shape[1])
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -104,7 +107,9 @@ class RootMoments:
     n_outputs: int
 
     def __add__(self, other: RootMoments) -> RootMoments:
-        return RootMoments(stack_triangle(self.R, other.R, triangular=True), self.n + other.n, self.n_outputs)
+        return RootMoments(
+            stack_triangle(self.R, other.R, triangular=True), self.n + other.n, self.n_outputs
+        )
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         return True
@@ -112,7 +117,7 @@ class RootMoments:
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         p = len(prior_variances)
         column = self.R[:, p + output]
-        # The rows of R stand for all rows: same ZᵀZ and Zᵀy; what of y lies outside Z is the residue.
+        # The rows of R stand for all rows: same ZᵀZ and Zᵀy; what of y is not in Z is the residue.
         residue = float(column[p:] @ column[p:])
         return posterior_of_rows(
             self.R[:p, :p],
@@ -151,7 +156,7 @@ def accumulate_root(features: Features, blocks: Iterable[Block], n_outputs: int)
 
 
 def weighted(features: Features, block: Block) -> tuple[Array, Array]:
-    """Features and targets of a block in double precision, rows multiplied by the root of their weight."""
+    """Features and targets of a block in double precision, rows times the root of their weight."""
     Z = np.asarray(features(block.X), dtype=np.float64)
     if (block.weights == 1.0).all():
         return Z, block.y

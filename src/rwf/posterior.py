@@ -4,8 +4,9 @@ With prior w ~ N(0, Λ), y = Zw + ε and ε ~ N(0, σ²), the whitened weights �
 
 .. math:: M = I + \Lambda^{1/2} Z^\top Z \Lambda^{1/2} / \sigma^2 = LL^\top,
 
-and everything follows from L: the mean, the predictive variance :math:`\|L^{-1}\Lambda^{1/2}z\|^2 + \sigma^2`, a sum
-of squares that cannot be negative, samples of whole functions, and the evidence.
+and everything follows from L: the mean, the predictive variance
+:math:`\|L^{-1}\Lambda^{1/2}z\|^2 + \sigma^2`, a sum of squares that cannot be negative, samples of
+whole functions, and the evidence.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float:
-        r"""log p(y) = -½[‖r‖²/σ² + mᵀΛ⁻¹m + log|M| + n log 2πσ²], in the form that does not cancel."""
+        r"""log p(y) = -½[‖r‖²/σ² + mᵀΛ⁻¹m + log|M| + n log 2πσ²], a form that does not cancel."""
         return -0.5 * (
             self.rss / self.noise_variance
             + float(self.whitened_mean @ self.whitened_mean)
             + self.factor.log_determinant
-            + self.n * np.log(2 * np.pi * self.noise_variance)
+            + self.n * float(np.log(2 * np.pi * self.noise_variance))
         )
 
     def _whiten(self, Z: Array) -> Array:
@@ -77,7 +78,7 @@ class Posterior:
         return V.T @ V
 
     def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
-        """Predictions of training rows as if each had not been seen, by their leverages; no refit."""
+        """Predictions of training rows as if each were unseen, by their leverages; no refit."""
         V = self._whiten(Z)
         variance = np.einsum("pn,pn->n", V, V)
         rest = np.maximum(1.0 - weights * variance / self.noise_variance, 1e-12)

@@ -64,9 +64,10 @@ def distinct(rows: Block) -> Block:
 
 
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
-    """At most ``size`` rows, drawn without replacement in proportion to their weights, then made distinct.
+    """At most ``size`` rows, drawn without replacement in proportion to their weights.
 
-    All rows if there are no more than ``size``; drawn rows have weight one.
+    All rows if there are no more than ``size``; drawn rows have weight one. The result is made
+    distinct.
     """
     if len(rows) <= size:
         return distinct(rows)

@@ -1,7 +1,7 @@
-"""Units: inputs and targets are brought to unit spread before anything is learned, and back afterwards.
+"""Units: inputs and targets are brought to unit spread before learning, and back afterwards.
 
-With one length-scale per column (ARD) every column is standardised. Without, all columns are divided by the one
-largest span, so that distances keep their meaning, as for coordinates on a map.
+With one length-scale per column (ARD) every column is standardised. Without, all columns are
+divided by the one largest span, so that distances keep their meaning, as for coordinates on a map.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import Self
 import numpy as np
 
 from rwf.rows import Block
-from rwf.types import Array
+from rwf.types import Array, IntArray
 
 CONSTANT = 1e-13
-"""A column whose span is below this fraction of its largest magnitude is constant up to rounding."""
+"""A column whose span is below this part of its largest magnitude is constant up to rounding."""
+
+FAR = 1e30
+"""Largest distance of an input in standardised units, so that squares stay finite."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,15 @@ class Standardizer:
         return cls(X, Affine.learn(rows.y, rows.weights))
 
     @property
-    def columns(self) -> Array:
+    def columns(self) -> IntArray:
         """Indices of the input columns in use: those that vary, or the first if none does."""
         return np.flatnonzero(self.X.varies) if self.X.varies.any() else np.array([0])
 
     def inputs(self, X: Array) -> Array:
-        return np.ascontiguousarray(self.X(X)[:, self.columns])
+        """Inputs in standardised units; those beyond :data:`FAR` are moved there."""
+        with np.errstate(over="ignore"):
+            unit = self.X(X)[:, self.columns]
+        return np.ascontiguousarray(np.clip(unit, -FAR, FAR))
 
     def rows(self, rows: Block) -> Block:
         return Block(self.inputs(rows.X), self.y(rows.y), rows.weights)

@@ -1,8 +1,8 @@
 r"""The kernel's shape θ by maximal evidence: several starts on a sample of rows with few atoms.
 
-The evidence is multi-modal for wavelets and Fourier features alike, so every method gets several starts; each runs for a
-while, the best goes on, and all are reported. θ belongs to the measure and not to its atoms, so it carries over
-to a larger draw of atoms on all rows.
+The evidence is multi-modal for wavelets and Fourier features alike, so every method gets several
+starts; each runs for a while, the best goes on, and all are reported. θ belongs to the measure and
+not to its atoms, so it carries over to a larger draw of atoms on all rows.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
+from rwf.ascent import maximize
 from rwf.evidence import evidence
 from rwf.features.base import Family
 from rwf.features.stack import Stack
 from rwf.rows import Block
+from rwf.threads import in_parallel
 from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS, Variances, names_at_bounds
 from rwf.types import Array
 
@@ -50,7 +51,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Start:
-    """What became of one start: log evidence per row, iterations, seconds, and parameters at bounds."""
+    """What became of one start: log evidence per row, iterations, seconds, parameters at bounds."""
 
     log_evidence_per_row: float
     iterations: int
@@ -113,29 +114,22 @@ def climb(
         s = unpack(v)
         e = evidence(s.features, rows, groups, s.log_priors, s.log_noise)
         gradient = [e.log_noise, e.log_priors, e.theta] if learn_priors else [e.log_noise, e.theta]
-        return -e.value / n, -np.concatenate(gradient) / n
+        return e.value / n, np.concatenate(gradient) / n
 
     priors = shape.log_priors if learn_priors else np.empty(0)
     v = np.concatenate([shape.log_noise, priors, shape.features.theta])
-    result = minimize(
-        objective,
-        np.clip(v, *bounds.T),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-6},
-    )
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-9, gtol=1e-6, corrections=20)
     names = [f"noise variance {i}" for i in range(k)]
     names += [f"prior variance of block {g}" for g in range(b if learn_priors else 0)]
     names += [f"shape parameter {j}" for j in range(len(shape.features.theta))]
     report = Start(
-        log_evidence_per_row=-float(result.fun),
-        iterations=int(result.nit),
+        log_evidence_per_row=top.value,
+        iterations=top.iterations,
         seconds=time.perf_counter() - begun,
         chosen=False,
-        at_bounds=names_at_bounds(result.x, bounds, names),
+        at_bounds=names_at_bounds(top.x, bounds, names),
     )
-    return unpack(result.x), report
+    return unpack(top.x), report
 
 
 def learn_shape(
@@ -153,15 +147,18 @@ def learn_shape(
     d = rows.X.shape[1]
     first = first_shape(families, draw_stack(families, n_features, rows.X, rng), rows.y.shape[1])
     budget = max_iter if n_starts == 1 else max(1, max_iter // 4)
-    tried: list[tuple[Shape, Start]] = []
-    for index in range(n_starts):
-        start = other_start(first, index, d, rng)
-        tried.append(climb(start, rows, budget, learn_priors=learn_priors))
-        report = tried[-1][1]
+
+    def attempt(index: int) -> tuple[Shape, Start]:
+        shape, report = climb(begin[index], rows, budget, learn_priors=learn_priors)
         progress(
-            f"start {index + 1}/{n_starts}: log evidence {report.log_evidence_per_row:.4f} per row, "
+            f"start {index + 1}/{n_starts}: "
+            f"log evidence {report.log_evidence_per_row:.4f} per row, "
             f"{report.iterations} iterations, {report.seconds:.1f} s"
         )
+        return shape, report
+
+    begin = [other_start(first, index, d, rng) for index in range(n_starts)]
+    tried = in_parallel(attempt, range(n_starts))
     best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
     shape, report = tried[best]
     if n_starts > 1 and report.iterations >= budget:

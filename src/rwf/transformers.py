@@ -1,4 +1,4 @@
-"""Feature maps as scikit-learn transformers, for pipelines and for linear models other than ours."""
+"""Feature maps as scikit-learn transformers, for pipelines and for other linear models."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rwf.estimators import RandomState, generator
 from rwf.features import Family, FeatureMap, FourierFamily, WaveletFamily
 from rwf.features.wavelet import Normalization
 from rwf.measures import Measure, ShiftSampler, as_shifts
+from rwf.regression import RandomState, generator, is_count
 from rwf.rows import Block, distinct
 from rwf.scaling import Affine
-from rwf.types import FloatArray
+from rwf.types import Array, FloatArray
 from rwf.validation import check_inputs
 from rwf.wavelets import Wavelet, as_wavelet
 
@@ -37,7 +37,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Draw the features' atoms; X places them and gives the default length-scale."""
-        if not isinstance(self.n_components, int | np.integer) or self.n_components < 1:
+        if not is_count(self.n_components):
             raise ValueError(f"n_components={self.n_components!r} must be a positive integer.")
         checked = check_inputs(self, X, reset=True, keep_float32=True)
         inputs = checked.astype(np.float64)
@@ -50,14 +50,15 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.features_ = drawn.with_theta(theta)
         return self
 
-    def _lengths(self, X: FloatArray) -> FloatArray:
+    def _lengths(self, X: Array) -> Array:
         d = X.shape[1]
         if self.length_scale is None:
-            return Affine.learn(X, np.ones(len(X))).scale * np.sqrt(d)
+            return np.multiply(np.sqrt(d), Affine.learn(X, np.ones(len(X))).scale)
         lengths = np.asarray(self.length_scale, dtype=np.float64)
         if lengths.shape not in ((), (d,)) or not (np.isfinite(lengths) & (lengths > 0)).all():
             raise ValueError(
-                f"length_scale={self.length_scale!r}: give one positive number, or {d} of them, one per column."
+                f"length_scale={self.length_scale!r}: give one positive number, or {d} of them, "
+                "one per column."
             )
         return np.broadcast_to(lengths, (d,)).copy()
 
@@ -86,8 +87,8 @@ class RandomWaveletFeatures(RandomFeatures):
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
             ``(X, m, rng) -> (m, d)``.
         normalization: "peak", or "energy" for the paper's :math:`s^{-d/2}`.
-        length_scale: unit of length, one for all columns or one for each; ``None`` takes √d standard
-            deviations of each column.
+        length_scale: unit of length, one for all columns or one for each; ``None`` takes √d
+            standard deviations of each column.
         random_state: seed of all draws.
     """
 
@@ -122,8 +123,8 @@ class RandomFourierFeatures(RandomFeatures):
     Args:
         n_components: feature columns, two per frequency; an odd number is rounded up.
         kernel: "se", "matern12", "matern32" or "matern52".
-        length_scale: length-scale of the kernel, one for all columns or one for each; ``None`` takes √d
-            standard deviations of each column.
+        length_scale: length-scale of the kernel, one for all columns or one for each; ``None``
+            takes √d standard deviations of each column.
         random_state: seed of all draws.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
+from rwf.ascent import maximize
 from rwf.evidence import variance_gradient
 from rwf.moments import Statistics
 from rwf.posterior import Posterior
@@ -66,22 +66,15 @@ def tune(
         )
         gradient = variance_gradient(posterior, groups, n_groups)
         slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
-        return -posterior.log_evidence / statistics.n, -slope / statistics.n
+        return posterior.log_evidence / statistics.n, slope / statistics.n
 
     v = np.append(start.log_noise, start.log_priors if learn_priors else [])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
-    result = minimize(
-        objective,
-        np.clip(v, *bounds.T),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iter, "ftol": 1e-8, "gtol": 1e-6},
-    )
-    best = unpack(result.x)
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-8, gtol=1e-6, corrections=10)
+    best = unpack(top.x)
     posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
-    return Tuned(best, posterior, int(result.nfev), names_at_bounds(result.x, bounds, names))
+    return Tuned(best, posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
 
 
 def names_at_bounds(v: Array, bounds: Array, names: list[str]) -> tuple[str, ...]:

@@ -65,11 +65,9 @@ def _check_weights(sample_weight: ArrayLike | None, X: FloatArray) -> Array:
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(
-            f"sample_weight[{row}] = {weights[row]:.3g} is negative: a weight says how many times a "
-            "row counts. Use zero to leave a row out."
+            f"sample_weight[{row}] = {weights[row]:.3g} is negative: a weight says how many times "
+            "a row counts. Use zero to leave a row out."
         )
-    if not weights.sum() > 0:
-        raise ValueError("all sample weights are zero: there is nothing to fit.")
     return weights  # type: ignore[no-any-return]
 
 
@@ -85,8 +83,9 @@ def _require_finite(name: str, values: FloatArray, columns: ArrayLike | None) ->
     what = "NaN" if np.isnan(values[row, column]) else "infinity"
     label = f" ({np.asarray(columns)[column]!r})" if columns is not None else ""
     raise ValueError(
-        f"{name} contains {what} in row {row}, column {column}{label}; {int(bad.sum())} entries in all are NaN "
-        "or infinite. Drop those rows, or fill them in, for example with sklearn.impute.SimpleImputer."
+        f"{name} contains {what} in row {row}, column {column}{label}; {int(bad.sum())} entries in "
+        "all are NaN or infinite. Drop those rows, or fill them in, for example with "
+        "sklearn.impute.SimpleImputer."
     )
 
 
@@ -101,8 +100,8 @@ def _text_column(X: ArrayLike) -> str:
             except (TypeError, ValueError):
                 label = f" ({np.asarray(names)[column]!r})" if names is not None else ""
                 return (
-                    f"could not convert string to float: column {column}{label} of X holds text, such as "
-                    f"{value!r} in row {row}. Encode it, for example with sklearn.preprocessing.OneHotEncoder, "
-                    "or leave it out."
+                    f"could not convert string to float: column {column}{label} of X holds text, "
+                    f"such as {value!r} in row {row}. Encode it, for example with "
+                    "sklearn.preprocessing.OneHotEncoder, or leave it out."
                 )
     return "X holds text that is no number: encode it or leave it out."

@@ -1,8 +1,9 @@
-"""Fused loops that fill a block of features: coordinates, profile and factor in one visit per entry.
+"""Fused loops that fill blocks of features: coordinates, profile, factor in one visit per entry.
 
-Arithmetic is in double precision and stays in one row-sized buffer; only the result is stored, in the
-precision of ``out``. exp, sin and cos are polynomials without branches, because a call to libm would stop
-the compiler from using vector instructions. Profiles are told apart by a code outside the inner loop.
+Arithmetic is in double precision and stays in one row-sized buffer; only the result is stored, in
+the precision of ``out``. exp, sin and cos are polynomials without branches, because a call to libm
+would stop the compiler from using vector instructions. Profiles are told apart by a code outside
+the inner loop.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _FAST = {"contract", "nnan", "ninf", "nsz", "arcp"}
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first call, and keep the machine code on disk where a cache directory can be written."""
+    """Compile on first call; keep the machine code on disk where a cache directory is writable."""
     options: dict[str, Any] = {"nogil": True, "fastmath": _FAST, "error_model": "numpy"}
     try:
-        return njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # no writable cache directory
-        return njit(**options)(function)  # type: ignore[no-any-return]
+        return njit(**options)(function)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _float_of_bits(context: Any, bits: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -39,7 +40,7 @@ def _float_of_bits(context: Any, bits: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@njit(inline="always", fastmath=_FAST)  # type: ignore[untyped-decorator]
+@njit(inline="always", fastmath=_FAST)
 def _exp(x: float) -> float:
     """e^x for -700 < x <= 0: 2^k by its bits times a polynomial on |f| <= ln(2)/2."""
     k = np.int32(x * 1.4426950408889634 - 0.5)
@@ -60,7 +61,7 @@ def _exp(x: float) -> float:
     return p * _float_of_bits((np.int64(k) + 1023) << 52)
 
 
-@njit(inline="always", fastmath=_FAST)  # type: ignore[untyped-decorator]
+@njit(inline="always", fastmath=_FAST)
 def _cos_sin(x: float) -> tuple[float, float]:
     """cos x and sin x for |x| < 1e8: reduction by quarter turns, then Taylor on |r| <= π/4."""
     k = np.int32(x * 0.6366197723675814 + (0.5 if x >= 0 else -0.5))
@@ -91,7 +92,7 @@ def _cos_sin(x: float) -> tuple[float, float]:
     return cosine, sine
 
 
-@njit(inline="always", fastmath=_FAST)  # type: ignore[untyped-decorator]
+@njit(inline="always", fastmath=_FAST)
 def _squared_distances(x: Any, tT: Any, inverse: Any, q: Any) -> None:
     """q_j = ‖x - t_j‖² / s_j², by differences, which keep their digits for small scales."""
     d, m = tT.shape
@@ -106,7 +107,7 @@ def _squared_distances(x: Any, tT: Any, inverse: Any, q: Any) -> None:
         q[j] *= inverse[j] * inverse[j]
 
 
-@njit(inline="always", fastmath=_FAST)  # type: ignore[untyped-decorator]
+@njit(inline="always", fastmath=_FAST)
 def _projections(x: Any, tT: Any, eT: Any, inverse: Any, p: Any) -> None:
     """p_j = e_j·(x - t_j) / s_j."""
     d, m = tT.shape
@@ -131,7 +132,7 @@ def radial(
     tail: float,
     out: Any,
 ) -> None:
-    """out_ij = factor_j f(q_ij): q itself, (1 - cq)e^(-q/2), or the compact hat of the given order."""
+    """out_ij = factor_j f(q_ij): q itself, (1 - cq)e^(-q/2), or the compact hat of this order."""
     n, m = X.shape[0], tT.shape[1]
     q = np.empty(m)
     for i in range(n):
@@ -189,7 +190,10 @@ def ridge(
     tail: float,
     out: Any,
 ) -> None:
-    """out_ij = factor_j f(p_ij²), p = w_j·(x - t_j)/s_j; profiles as in :func:`radial`, or p itself."""
+    """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j.
+
+    Profiles are those of :func:`radial`, or p itself.
+    """
     n, m = X.shape[0], tT.shape[1]
     p = np.empty(m)
     for i in range(n):

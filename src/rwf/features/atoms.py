@@ -1,9 +1,10 @@
 r"""Atoms: shifts, scales and length-scales, and how θ moves them.
 
-.. math:: u_k = \frac{x_k - t_{ik}}{\ell_k s_i}, \qquad \log s_i = \log s_\mathrm{mid} + (v_i - \tfrac12) e^{\eta}
+.. math:: u_k = \frac{x_k - t_{ik}}{\ell_k s_i},
+    \qquad \log s_i = \log s_\mathrm{mid} + (v_i - \tfrac12) e^{\eta}
 
-θ holds log ℓ (one per column, or one in all) and η, the log of the log-width of the scale range. Only ℓ·s can be
-identified, so the middle of the scale range stays fixed.
+θ holds log ℓ (one per column, or one in all) and η, the log of the log-width of the scale range.
+Only ℓ·s can be identified, so the middle of the scale range stays fixed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from rwf.features.base import LOG_LENGTH_BOUNDS
 from rwf.measures import Measure
 from rwf.types import Array
+from rwf.wavelets import TensorWavelet
 
 LOG_WIDTH_BOUNDS = (-4.0, 2.2)
 
@@ -42,7 +44,14 @@ class Atoms:
 
     @classmethod
     def draw(
-        cls, m: int, X: Array, rng: np.random.Generator, *, measure: Measure, length_scale: float, ard: bool
+        cls,
+        m: int,
+        X: Array,
+        rng: np.random.Generator,
+        *,
+        measure: Measure,
+        length_scale: float,
+        ard: bool,
     ) -> Self:
         """m atoms of a measure over the rows X."""
         draws, shifts = measure.draw(m, X, rng)
@@ -55,7 +64,8 @@ class Atoms:
         """s, shape (m,)."""
         if self.log_width is None:
             return np.full(len(self.draws), self.middle)
-        return self.middle * np.exp((self.draws - 0.5) * np.exp(self.log_width))
+        scales: Array = self.middle * np.exp((self.draws - 0.5) * np.exp(self.log_width))
+        return scales
 
     @property
     def lengths(self) -> Array:
@@ -88,3 +98,59 @@ class Atoms:
             return np.asarray(lengths, dtype=np.float64)
         width = np.exp(self.log_width) * float(d_log_scales @ (self.draws - 0.5))
         return np.concatenate([lengths, [width]])
+
+
+@dataclass(frozen=True)
+class AtomGradient:
+    """A gradient by log ℓ, shape (d,), by log s, shape (m,), and by a wavelet's log frequency."""
+
+    log_lengths: Array
+    log_scales: Array
+    log_frequency: float = 0.0
+
+    def __add__(self, other: AtomGradient) -> AtomGradient:
+        return AtomGradient(
+            self.log_lengths + other.log_lengths,
+            self.log_scales + other.log_scales,
+            self.log_frequency + other.log_frequency,
+        )
+
+
+def by_distance(H: Array, Q: Array, A: Array, T: Array, inverse: Array) -> AtomGradient:
+    r"""Through q = Σ_k ((a_k - t_k)/s)², in scaled coordinates.
+
+    Its derivatives are ∂q/∂log s = -2q and ∂q/∂log ℓ_k = -2u_k².
+
+    Args:
+        H: gradient by q, shape (n, m).
+        Q: q, shape (n, m).
+        A: rows divided by ℓ, shape (n, d).
+        T: shifts divided by ℓ, shape (m, d).
+        inverse: 1/s, shape (m,).
+    """
+    log_scales = -2 * np.einsum("nm,nm->m", H, Q)
+    H = H * inverse**2
+    # Σ H (a_k - t_k)² for every column k, as matrix products.
+    squares = H.sum(axis=1) @ A**2 + H.sum(axis=0) @ T**2
+    return AtomGradient(-2 * (squares - 2 * np.einsum("dm,md->d", A.T @ H, T)), log_scales)
+
+
+def by_projection(H: Array, P: Array, A: Array, T: Array, E: Array, inverse: Array) -> AtomGradient:
+    """Through p = e·(a - t)/s, with directions E, shape (m, d); else as :func:`by_distance`."""
+    log_scales = -np.einsum("nm,nm->m", H, P)
+    H = H * inverse
+    moved = A.T @ H - T.T * H.sum(axis=0)  # Σ_n H (a_k - t_k), shape (d, m)
+    return AtomGradient(-np.einsum("dm,md->d", moved, E), log_scales)
+
+
+def by_axes(H: Array, wavelet: TensorWavelet, A: Array, T: Array, inverse: Array) -> AtomGradient:
+    """Through every factor of ψ₁(u_1)…ψ₁(u_d), with H the gradient by the product."""
+    d = A.shape[1]
+    U = [(A[:, [k]] - T[:, k]) * inverse for k in range(d)]
+    values, slopes = zip(*[wavelet.line(u) for u in U], strict=True)
+    total = AtomGradient(np.zeros(d), np.zeros(len(T)))
+    for k in range(d):
+        others = np.prod([values[j] for j in range(d) if j != k], axis=0)
+        per_atom = -np.einsum("nm,nm->m", H * others, U[k] * slopes[k])
+        total += AtomGradient(np.where(np.arange(d) == k, per_atom.sum(), 0.0), per_atom)
+    return total

@@ -1,8 +1,9 @@
 r"""The protocol between a feature map and everything that learns from it.
 
-A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gradient with respect to Z back
-to its own shape parameters θ. Engine and learning see nothing else, so wavelets, ridges and Fourier features are
-interchangeable. Maps are frozen: a new θ is a new map with the same atoms' base draws.
+A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gradient with respect
+to Z back to its own shape parameters θ. Engine and learning see nothing else, so wavelets, ridges
+and Fourier features are interchangeable. Maps are frozen: a new θ is a new map with the same atoms'
+base draws.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ LOG_LENGTH_BOUNDS = (-12.0, 9.0)
 
 
 class FeatureMap(Protocol):
-    """x ↦ z(x), with shape parameters θ on a log scale; the first ``n_lengths`` of them are lengths."""
+    """x ↦ z(x), with shape parameters θ on a log scale.
+
+    The first ``n_lengths`` of them are lengths.
+    """
 
     @property
     def n_features(self) -> int:

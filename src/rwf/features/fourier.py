@@ -1,10 +1,11 @@
-r"""Random Fourier features: paired cosines and sines of the spectral measure of a stationary kernel.
+r"""Random Fourier features: paired cosines and sines of a stationary kernel's spectral measure.
 
 .. math:: z(x) = \frac{1}{\sqrt m}\left[\cos(\Omega x/\ell),\; \sin(\Omega x/\ell)\right],
     \qquad \omega_i \sim \mathcal N(0, I_d)
 
-For a Matérn-ν kernel each frequency is multiplied by :math:`\sqrt{2\nu/\chi^2_{2\nu}}`. Pairs have lower variance than
-cosines with random phases; m frequencies give 2m columns. Rahimi and Recht (2007).
+For a Matérn-ν kernel each frequency is multiplied by :math:`\sqrt{2\nu/\chi^2_{2\nu}}`. Pairs have
+lower variance than cosines with random phases; m frequencies give 2m columns. Rahimi and Recht
+(2007).
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class FourierFeatures:
 
 @dataclass(frozen=True)
 class FourierFamily:
-    """Fourier features before any frequency is drawn; see :data:`DEGREES_OF_FREEDOM` for kernels."""
+    """Fourier features before any frequency is drawn; kernels are in :data:`DEGREES_OF_FREEDOM`."""
 
     sized: ClassVar[bool] = True
     start_log_prior: ClassVar[float] = 0.0

@@ -1,4 +1,4 @@
-"""A trend: a constant column, and the input columns themselves. Nothing to learn but their variances."""
+"""A trend: a constant column, and the inputs themselves. Nothing to learn but their variances."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class LinearFeatures(Shapeless):
     n_features: int
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        return (X / np.sqrt(self.n_features)).astype(X.dtype, copy=False)
+        Z: FloatArray = (X / np.sqrt(self.n_features)).astype(X.dtype, copy=False)
+        return Z
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from rwf.features.atoms import Atoms
+from rwf.features.atoms import Atoms, by_projection
 from rwf.features.base import row_chunks
 from rwf.measures import Measure
 from rwf.types import Array, FloatArray
@@ -69,7 +69,9 @@ class RidgeFeatures:
                 Z[rows] = factor * psi.line(self._projections(X[rows]))[0]
         return Z
 
-    def _fuse(self, X: FloatArray, factor: Array, kind: int, c: float, order: int, out: FloatArray) -> None:
+    def _fuse(
+        self, X: FloatArray, factor: Array, kind: int, c: float, order: int, out: FloatArray
+    ) -> None:
         from rwf.features import _fused
 
         lengths = self.atoms.lengths
@@ -88,15 +90,13 @@ class RidgeFeatures:
     def pull_back(self, X: Array, R: Array) -> Array:
         lengths, inverse = self.atoms.lengths, 1.0 / self.atoms.scales
         A, T = X / lengths, self.atoms.shifts / lengths
-        d_lengths, d_scales = np.zeros(X.shape[1]), np.zeros(self.n_features)
+        gradient = np.zeros(len(self.theta))
         for rows in row_chunks(len(X), self.n_features):
             P = self._projections(X[rows])
             H = R[rows] * self.wavelet.line(P)[1] / np.sqrt(self.n_features)
-            d_scales -= np.einsum("nm,nm->m", H, P)
-            H *= inverse
-            moved = A[rows].T @ H - T.T * H.sum(axis=0)  # Σ_n H_nm (a_nk - t_mk), shape (d, m)
-            d_lengths -= np.einsum("dm,md->d", moved, self.weights)
-        return self.atoms.gather(d_lengths, d_scales)
+            g = by_projection(H, P, A[rows], T, self.weights, inverse)
+            gradient += self.atoms.gather(g.log_lengths, g.log_scales)
+        return gradient
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Several feature maps side by side: a sum of kernels, each with its own θ and its own prior variance."""
+"""Several feature maps side by side: a sum of kernels, each with its own θ and prior variance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
@@ -46,10 +46,12 @@ class Stack:
 
     def with_theta(self, theta: Array) -> Self:
         parts = self._split(theta, [len(part.theta) for part in self.maps])
-        return replace(self, maps=tuple(p.with_theta(t) for p, t in zip(self.maps, parts, strict=True)))
+        return replace(
+            self, maps=tuple(p.with_theta(t) for p, t in zip(self.maps, parts, strict=True))
+        )
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        return np.hstack([part(X) for part in self.maps])
+        return cast(FloatArray, np.hstack([part(X) for part in self.maps]))
 
     def pull_back(self, X: Array, R: Array) -> Array:
         parts = self._split(R, [part.n_features for part in self.maps])

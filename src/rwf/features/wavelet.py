@@ -4,8 +4,9 @@ r"""Random wavelet features: one column per atom (two for a complex wavelet).
     z_i(x) = \frac{c_i}{\sqrt m}\,\psi\!\left(\frac{x - t_i}{\ell\, s_i}\right),
     \qquad \mathbb{E}\,[z(x)^\top z(x')] = k(x, x')
 
-with c = 1 for unit peak, or :math:`c_i = C_d \prod_k (\ell_k s_i)^{-1/2}` for unit energy, the paper's
-:math:`s^{-d/2}`. Radial, oriented and tensor wavelets differ only in the coordinates that ψ sees.
+with c = 1 for unit peak, or :math:`c_i = C_d \prod_k (\ell_k s_i)^{-1/2}` for unit energy, the
+paper's :math:`s^{-d/2}`. Radial, oriented and tensor wavelets differ only in the coordinates that ψ
+sees.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from rwf.features.atoms import Atoms
+from rwf.features.atoms import AtomGradient, Atoms, by_axes, by_distance, by_projection
 from rwf.features.base import row_chunks
 from rwf.measures import Measure
 from rwf.types import Array, FloatArray
@@ -88,7 +89,8 @@ class WaveletFeatures:
         if self.normalization == "peak":
             return np.full(m, m**-0.5)
         log_volume = d * np.log(self.atoms.scales) + self.atoms.log_lengths.sum()
-        return np.exp(-0.5 * log_volume) / np.sqrt(m * self.wavelet.energy(d))
+        factors: Array = np.exp(-0.5 * log_volume) / np.sqrt(m * self.wavelet.energy(d))
+        return factors
 
     def _scaled(self, X: FloatArray) -> tuple[Array, Array, Array]:
         """X/ℓ, t/ℓ and 1/s: coordinates in which every atom is isotropic."""
@@ -109,7 +111,9 @@ class WaveletFeatures:
         if isinstance(w, MexicanHat):
             _fused.radial(A, tT, inverse, factor, _fused.HAT, w.curvature(d), 0, TAIL, Z)
         elif isinstance(w, CompactHat):
-            _fused.radial(A, tT, inverse, factor, _fused.COMPACT_HAT, w.curvature(d), w.order, TAIL, Z)
+            _fused.radial(
+                A, tT, inverse, factor, _fused.COMPACT_HAT, w.curvature(d), w.order, TAIL, Z
+            )
         elif isinstance(w, Morlet):
             kind = _fused.COMPLEX_MORLET if isinstance(w, ComplexMorlet) else _fused.MORLET
             eT = np.ascontiguousarray(self.directions.T)
@@ -123,7 +127,8 @@ class WaveletFeatures:
             _fused.tensor_table(A, tT, inverse, factor, *w.table(), Z)
         else:
             for rows in row_chunks(len(A), self.n_features):
-                Z[rows] = self._values(A[rows], T, inverse)
+                profiles = self._profiles(A[rows], T, inverse)
+                Z[rows] = np.hstack([factor * profile for profile in profiles])
         return Z
 
     def _squared_distances(self, A: Array, T: Array, inverse: Array) -> Array:
@@ -136,102 +141,77 @@ class WaveletFeatures:
 
     def _projections(self, A: Array, T: Array, inverse: Array) -> Array:
         e = self.directions
-        return (A @ e.T - np.einsum("md,md->m", T, e)) * inverse
+        P: Array = (A @ e.T - np.einsum("md,md->m", T, e)) * inverse
+        return P
 
-    def _values(self, A: Array, T: Array, inverse: Array) -> Array:
-        """The features of a wavelet without a fused loop, from its own formulas."""
+    def _profiles(self, A: Array, T: Array, inverse: Array) -> list[Array]:
+        """ψ of every row and atom by the wavelet's own formula, one array per column of an atom."""
         w, d = self.wavelet, A.shape[1]
+        if isinstance(w, TensorWavelet):
+            return [np.prod(w.line((A[:, None, :] - T) * inverse[:, None])[0], axis=-1)]
+        Q = self._squared_distances(A, T, inverse)
         if isinstance(w, RadialWavelet):
-            columns = [w.profile(self._squared_distances(A, T, inverse), d)]
-        elif isinstance(w, OrientedWavelet):
-            Q = self._squared_distances(A, T, inverse)
-            columns = w.profiles(Q, self._projections(A, T, inverse))
-        elif isinstance(w, TensorWavelet):
-            U = (A[:, None, :] - T) * inverse[:, None]
-            columns = [np.prod(w.line(U)[0], axis=-1)]
-        else:
-            raise TypeError(f"{type(w).__name__} is neither radial nor oriented nor a tensor product.")
-        return np.hstack([self.factors * column for column in columns])
+            return [w.profile(Q, d)]
+        if isinstance(w, OrientedWavelet):
+            return w.profiles(Q, self._projections(A, T, inverse))
+        raise TypeError(f"{type(w).__name__} is neither radial nor oriented nor a tensor product.")
 
     def pull_back(self, X: Array, R: Array) -> Array:
         A, T, inverse = self._scaled(X)
         gradient = np.zeros(len(self.theta))
         for rows in row_chunks(len(A), self.n_features):
-            gradient += self._pull_back(A[rows], T, inverse, R[rows])
+            H = [r * self.factors for r in np.split(R[rows], self.wavelet.columns, axis=1)]
+            gradient += self._chain(A[rows], T, inverse, H)
         return gradient
 
-    def _pull_back(self, A: Array, T: Array, inverse: Array, R: Array) -> Array:
-        w, (m, d) = self.wavelet, T.shape
+    def _chain(self, A: Array, T: Array, inverse: Array, H: list[Array]) -> Array:
+        """Σ H ∂ψ/∂θ, with one H per column of an atom."""
+        w, d = self.wavelet, A.shape[1]
         if isinstance(w, TensorWavelet):
-            return self._tensor_pull_back(A, T, inverse, R)
-        H = [part * self.factors for part in np.split(R, w.columns, axis=1)]
-        Q = self._squared_distances(A, T, inverse)
-        d_lengths, d_scales = np.zeros(d), np.zeros(m)
-        extra: list[float] = []
-        if isinstance(w, RadialWavelet):
-            columns, values = [(w.slope(Q, d), None)], lambda: [w.profile(Q, d)]
-            P = None
+            gradient = by_axes(H[0], w, A, T, inverse)
+        elif isinstance(w, RadialWavelet):
+            Q = self._squared_distances(A, T, inverse)
+            gradient = by_distance(H[0] * w.slope(Q, d), Q, A, T, inverse)
         else:
             assert isinstance(w, OrientedWavelet)
-            P = self._projections(A, T, inverse)
-            columns, values = w.partials(Q, P), lambda: w.profiles(Q, P)  # type: ignore[assignment]
-        for h, (d_q, d_p) in zip(H, columns, strict=True):
-            h_q = h * d_q
-            d_scales += np.einsum("nm,nm->m", h_q, Q)
-            d_lengths += _quadratic(h_q * inverse**2, A, T)
-            if d_p is not None and P is not None:
-                h_p = h * d_p
-                d_scales += 0.5 * np.einsum("nm,nm->m", h_p, P)
-                d_lengths += 0.5 * _linear(h_p * inverse, A, T, self.directions)
-        d_scales, d_lengths = -2 * d_scales, -2 * d_lengths
+            gradient = self._oriented_chain(w, A, T, inverse, H)
+        if self.normalization == "energy":
+            profiles = self._profiles(A, T, inverse)
+            gradient += by_energy(w, H, profiles, d)
+        theta = self.atoms.gather(gradient.log_lengths, gradient.log_scales)
+        return np.append(theta, gradient.log_frequency) if isinstance(w, Morlet) else theta
+
+    def _oriented_chain(
+        self, w: OrientedWavelet, A: Array, T: Array, inverse: Array, H: list[Array]
+    ) -> AtomGradient:
+        Q = self._squared_distances(A, T, inverse)
+        P = self._projections(A, T, inverse)
+        total = AtomGradient(np.zeros(A.shape[1]), np.zeros(len(T)))
+        for h, (d_q, d_p) in zip(H, w.partials(Q, P), strict=True):
+            total += by_distance(h * d_q, Q, A, T, inverse)
+            total += by_projection(h * d_p, P, A, T, self.directions, inverse)
         if isinstance(w, Morlet):
-            assert P is not None
-            slopes = w.frequency_slopes(Q, P)
-            extra = [sum(float(np.vdot(h, f)) for h, f in zip(H, slopes, strict=True))]
-        if self.normalization == "energy":
-            per_atom = sum(np.einsum("nm,nm->m", h, f) for h, f in zip(H, values(), strict=True))
-            d_scales -= 0.5 * d * per_atom
-            d_lengths -= 0.5 * per_atom.sum()
-            if isinstance(w, Morlet):
-                extra[0] -= 0.5 * w.energy_slope(d) / w.energy(d) * float(per_atom.sum())
-        return np.concatenate([self.atoms.gather(d_lengths, d_scales), extra])
-
-    def _tensor_pull_back(self, A: Array, T: Array, inverse: Array, R: Array) -> Array:
-        w, (m, d) = self.wavelet, T.shape
-        U = [(A[:, [k]] - T[:, k]) * inverse for k in range(d)]
-        values, slopes = zip(*[w.line(u) for u in U], strict=True)
-        H = R * self.factors
-        d_lengths, d_scales = np.zeros(d), np.zeros(m)
-        for k in range(d):
-            others = np.prod([values[j] for j in range(d) if j != k], axis=0)
-            per_atom = -np.einsum("nm,nm->m", H * others, U[k] * slopes[k])
-            d_lengths[k] += per_atom.sum()
-            d_scales += per_atom
-        if self.normalization == "energy":
-            total = np.einsum("nm,nm->m", H, np.prod(values, axis=0))
-            d_scales -= 0.5 * d * total
-            d_lengths -= 0.5 * total.sum()
-        return self.atoms.gather(d_lengths, d_scales)
+            slopes = zip(H, w.frequency_slopes(Q, P), strict=True)
+            return replace(total, log_frequency=sum(float(np.vdot(h, f)) for h, f in slopes))
+        return total
 
 
-def _quadratic(H: Array, A: Array, T: Array) -> Array:
-    """Σ_nm H_nm (a_nk - t_mk)² for every column k, as two matrix products."""
-    return (
-        H.sum(axis=1) @ A**2 - 2 * np.einsum("dm,md->d", A.T @ H, T) + H.sum(axis=0) @ T**2
-    )
-
-
-def _linear(H: Array, A: Array, T: Array, E: Array) -> Array:
-    """Σ_nm H_nm (a_nk - t_mk) e_mk for every column k."""
-    return np.einsum("dm,md->d", A.T @ H, E) - H.sum(axis=0) @ (T * E)
+def by_energy(w: Wavelet, H: list[Array], profiles: list[Array], d: int) -> AtomGradient:
+    """Through the factor C_d Π(ℓ_k s)^-½ of unit-energy atoms."""
+    per_atom = sum(np.einsum("nm,nm->m", h, f) for h, f in zip(H, profiles, strict=True))
+    assert isinstance(per_atom, np.ndarray)
+    total = float(per_atom.sum())
+    frequency = -0.5 * w.energy_slope(d) / w.energy(d) * total if isinstance(w, Morlet) else 0.0
+    return AtomGradient(np.full(d, -0.5 * total), -0.5 * d * per_atom, frequency)
 
 
 def unit_directions(m: int, d: int, rng: np.random.Generator) -> Array:
-    """m directions uniform on the sphere; in one dimension all are +1, for a sign changes no kernel."""
+    """m directions uniform on the sphere; all +1 in one dimension, as a sign changes no kernel."""
     if d == 1:
         return np.ones((m, 1))
     e = rng.normal(size=(m, d))
-    return e / np.linalg.norm(e, axis=1, keepdims=True)
+    norms: Array = np.linalg.norm(e, axis=1, keepdims=True)
+    return e / norms
 
 
 @dataclass(frozen=True)

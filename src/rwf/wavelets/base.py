@@ -23,9 +23,11 @@ class Constants:
     Args:
         l2_constant: :math:`C_d`, the factor that gives :math:`\|C_d\psi\|_{L^2} = 1`.
         sup: :math:`\sup|\psi|`; exact, or an upper bound.
-        lipschitz: bound on :math:`\sup\|\nabla\psi\|`; infinite where ψ jumps or has unbounded slope.
+        lipschitz: bound on :math:`\sup\|\nabla\psi\|`; infinite where ψ jumps or has unbounded
+            slope.
         radius: ψ vanishes outside this distance from the origin; infinite for Gaussian envelopes.
-        vanishing_moments: M, the largest with :math:`\int x^\alpha\psi = 0` for all :math:`|\alpha| < M`.
+        vanishing_moments: M, the largest with :math:`\int x^\alpha\psi = 0` for all
+            :math:`|\alpha| < M`.
         mean: :math:`\int\psi`.
     """
 

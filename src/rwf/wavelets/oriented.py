@@ -73,7 +73,10 @@ class Morlet(OrientedWavelet):
         return float(np.pi ** (d / 2) * 3 * w2 * (np.exp(-0.75 * w2) - np.exp(-w2)))
 
     def _bounds(self, d: int) -> tuple[float, float]:
-        """Largest |ψ| and |∇ψ| on a fine grid of (along e, across e); complex wavelets as their modulus."""
+        """Largest |ψ| and |∇ψ| on a fine grid of (along e, across e).
+
+        Complex wavelets are measured by their modulus.
+        """
         step = 0.1 / max(1.0, self.frequency)
         p = np.arange(0.0, 6.0, step / 4)[:, None]
         across = np.arange(0.0, 2.0, 0.02)[None, :] if d > 1 else np.zeros((1, 1))

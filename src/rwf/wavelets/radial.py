@@ -113,7 +113,8 @@ class MexicanHat(RadialWavelet):
     def constants(self, d: int) -> Constants:
         c = self.curvature(d)
         mean = (2 * np.pi) ** (d / 2) * (1 - c * d)
-        # |∇ψ| = r (1 + 2c - c r²) e^(-r²/2) has its maximum at the smaller root of c q² - (1+5c) q + (1+2c).
+        # |∇ψ| = r (1 + 2c - c r²) e^(-r²/2) has its maximum at the smaller root of
+        # c q² - (1+5c) q + (1+2c).
         b = 1 + 5 * c
         q = (b - np.sqrt(b * b - 4 * c * (1 + 2 * c))) / (2 * c)
         lipschitz = np.sqrt(q) * (1 + 2 * c - c * q) * np.exp(-q / 2)
@@ -130,11 +131,13 @@ class MexicanHat(RadialWavelet):
 
 @dataclass(frozen=True)
 class CompactHat(RadialWavelet):
-    r"""The negative Laplacian of :math:`(1 - \|u\|^2/2p)_+^p`, of unit peak: exact zeros outside √(2p).
+    r"""The negative Laplacian of :math:`(1 - \|u\|^2/2p)_+^p`, of unit peak.
 
-    .. math:: \psi(u) = h_+^{p-2}\left(1 - \tfrac{d + 2p - 2}{2pd}\|u\|^2\right), \qquad h = 1 - \|u\|^2/2p
+    .. math:: \psi(u) = h_+^{p-2}\left(1 - \tfrac{d + 2p - 2}{2pd}\|u\|^2\right),
+        \qquad h = 1 - \|u\|^2/2p
 
-    It has two vanishing moments in every d and tends to the Mexican hat as the order p grows.
+    It is exactly zero outside the radius √(2p), has two vanishing moments in every d and tends to
+    the Mexican hat as the order p grows.
     """
 
     order: int = 4
@@ -167,7 +170,7 @@ class CompactHat(RadialWavelet):
 
         def ball(power: int) -> float:  # ∫ ‖u‖^power h^(2p-4) over the ball of radius √(2p)
             half = (d + power) / 2
-            return _sphere_area(d) * 0.5 * (2.0 * p) ** half * float(beta(half, 2 * p - 3))
+            return float(_sphere_area(d) * 0.5 * (2.0 * p) ** half * beta(half, 2 * p - 3))
 
         return ball(0) - 2 * c * ball(2) + c * c * ball(4)
 

@@ -1,0 +1,34 @@
+"""Threads: one BLAS thread for many small products, and our own threads over independent work.
+
+numpy and scipy bring a BLAS each, and their threads get into each other's way: on matrices of a few
+hundred columns one thread is twice as fast as two. Independent jobs then share the cores among
+themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def one_blas_thread() -> threadpool_limits:
+    """A context in which matrix products use a single thread."""
+    return threadpool_limits(limits=1, user_api="blas")
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_parallel(function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+    """The results in the order of the jobs, which run on as many threads as there are cores."""
+    with one_blas_thread(), ThreadPoolExecutor(max_workers=cores()) as pool:
+        return list(pool.map(function, jobs))

@@ -1,0 +1,386 @@
+"""The regressors as a user meets them: identities, streaming, merging, several outputs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rwf
+from rwf import (
+    Box,
+    IncompatibleModelsError,
+    NoImprovementWarning,
+    RandomFourierFeatures,
+    RandomWaveletFeatures,
+    RFFRegressor,
+    RWFRegressor,
+)
+from rwf.regression import generator
+
+REGRESSORS = {
+    "rwf": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
+    "paper": lambda **k: RWFRegressor.from_paper(
+        40, n_restarts=0, max_iter=10, random_state=3, **k
+    ),
+    "rff": lambda **k: RFFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
+each_regressor = pytest.mark.parametrize("make", REGRESSORS.values(), ids=REGRESSORS)
+
+
+@parametrize_with_checks(
+    [RWFRegressor(), RFFRegressor(), RandomWaveletFeatures(), RandomFourierFeatures()]
+)
+def test_estimators_keep_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(3.0, 2.0, (120, 2))
+    y = 5.0 + 2.0 * np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=120)
+    return X, y
+
+
+@pytest.fixture
+def queries(rng):
+    return rng.normal(3.0, 2.5, (25, 2))
+
+
+class FiniteKernel(Kernel):
+    """k(x, x′) = z(x)ᵀΛz(x′) of a fitted model in units of y, for scikit-learn's regressor."""
+
+    def __init__(self, features, prior):
+        self.features = features
+        self.prior = prior
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        Z = [self.features(A) for A in (X, X if Y is None else Y)]
+        return (Z[0] * self.prior) @ Z[1].T
+
+    def diag(self, X):
+        return np.diag(self(X))
+
+    def is_stationary(self):
+        return False
+
+
+@each_regressor
+def test_predictions_equal_those_of_scikit_learns_gaussian_process_with_the_same_kernel(
+    make, data, queries
+):
+    X, y = data
+    model = make().fit(X, y)
+    center = model.model_.scaler.y.center[0]
+    kernel = FiniteKernel(model.model_.features, model.prior_variances_)
+    peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
+    peer.fit(X, y - center)
+    mean, covariance = model.predict(queries, return_cov=True)
+    peer_mean, peer_covariance = peer.predict(queries, return_cov=True)
+    scale = np.abs(y).max()
+    assert_allclose(mean - center, peer_mean, atol=1e-7 * scale)
+    noise = model.noise_variance_ * np.eye(len(queries))
+    assert_allclose(covariance - noise, peer_covariance, atol=1e-7 * scale**2)
+    assert_allclose(model.log_marginal_likelihood(), peer.log_marginal_likelihood_value_, rtol=1e-8)
+
+
+@each_regressor
+def test_pieces_merges_and_one_fit_agree_for_a_fixed_shape(make, data, queries, rng):
+    X, y = data
+    whole = make().fit(X, y)
+    order = rng.permutation(len(y))
+    parts = np.split(order, [13, 14, 80])
+
+    streamed = whole.without_rows()
+    for part in parts:
+        streamed.partial_fit(X[part], y[part])
+
+    merged = whole.without_rows().partial_fit(X[parts[0]], y[parts[0]])
+    for part in parts[1:]:
+        merged.merge(whole.without_rows().partial_fit(X[part], y[part]))
+
+    expected = whole.predict(queries, return_std=True)
+    for model in (streamed, merged):
+        for a, b in zip(model.predict(queries, return_std=True), expected, strict=True):
+            assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+        assert_allclose(
+            model.log_marginal_likelihood(), whole.log_marginal_likelihood(), rtol=1e-10
+        )
+        assert model.model_.statistics.n == 120
+
+
+def test_partial_fit_alone_starts_with_fit_and_learns_from_later_rows(data, queries):
+    X, y = data
+    make = REGRESSORS["rwf"]
+    model = make().partial_fit(X[:60], y[:60])
+    assert_array_equal(model.predict(queries), make().fit(X[:60], y[:60]).predict(queries))
+    before = model.log_marginal_likelihood()
+    model.partial_fit(X[60:], y[60:])
+    assert model.model_.statistics.n == 120
+    assert model.log_marginal_likelihood() != before
+
+
+def test_models_with_other_features_cannot_be_merged(data):
+    X, y = data
+    a = RWFRegressor(30, n_restarts=0, max_iter=3, random_state=1).fit(X, y)
+    b = RWFRegressor(30, n_restarts=0, max_iter=3, random_state=2).fit(X, y)
+    with pytest.raises(IncompatibleModelsError, match="without_rows"):
+        a.merge(b)
+
+
+def test_a_model_without_rows_asks_for_them(data):
+    X, y = data
+    blank = REGRESSORS["rwf"]().fit(X, y).without_rows()
+    with pytest.raises(ValueError, match="partial_fit"):
+        blank.predict(X)
+
+
+@each_regressor
+def test_samples_have_the_mean_and_covariance_of_the_prediction(make, data, queries):
+    model = make().fit(*data)
+    mean, covariance = model.predict(queries, return_cov=True)
+    _, std = model.predict(queries, return_std=True)
+    assert_allclose(std**2, np.diag(covariance), rtol=1e-9)
+    n = 40_000
+    draws = model.sample_y(queries, n, random_state=1)
+    assert draws.shape == (25, n)
+    assert (np.abs(draws.mean(1) - mean) < 5 * std / np.sqrt(n)).all()
+    error = np.sqrt((np.outer(std**2, std**2) + covariance**2) / n)
+    assert (np.abs(np.cov(draws) - covariance) < 5 * error).all()
+    functions = model.sample_y(queries, n, random_state=1, noise=False)
+    assert_allclose(
+        np.var(functions, axis=1),
+        std**2 - model.noise_variance_,
+        atol=5 * std.max() ** 2 * np.sqrt(2 / n),
+    )
+
+
+def test_intervals_hold_the_asked_share_of_the_predictive_distribution(data, queries):
+    model = REGRESSORS["rwf"]().fit(*data)
+    low, high = model.predict_interval(queries, coverage=0.8)
+    draws = model.sample_y(queries, 20_000, random_state=0)
+    inside = ((draws > low[:, None]) & (draws < high[:, None])).mean()
+    assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 / 20_000)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_interval(queries, coverage=95)
+
+
+@each_regressor
+def test_several_outputs_share_features_and_have_their_own_noise(make, data, queries, rng):
+    X, y = data
+    Y = np.column_stack([y, 3.0 - 10 * X[:, 1] + 4.0 * rng.normal(size=120)])
+    model = make().fit(X, Y)
+    mean, std = model.predict(queries, return_std=True)
+    assert mean.shape == std.shape == (25, 2)
+    assert model.predict(queries, return_cov=True)[1].shape == (25, 25, 2)
+    assert model.sample_y(queries, 7).shape == (25, 2, 7)
+    assert model.noise_variance_[1] > 5 * model.noise_variance_[0]
+    assert model.prior_variances_.shape == (model.n_features_out_, 2)
+    for output in (0, 1):
+        single = model.model_.statistics.posterior(
+            output,
+            model.model_.tuned[output].posterior.prior_variances,
+            model.model_.tuned[output].posterior.noise_variance,
+        )
+        Z = model.model_.features(queries)
+        unit = model.model_.scaler.y
+        assert_allclose(
+            mean[:, output], unit.scale[output] * (Z @ single.mean) + unit.center[output]
+        )
+
+
+@each_regressor
+@pytest.mark.parametrize("factor", [1e-6, 1e6, 7.3])
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+def test_units_do_not_matter(make, factor, shift, data, queries):
+    X, y = data
+    expected = make().fit(X, y).predict(queries, return_std=True)
+    scale = np.abs(expected[0]).max()
+    moved = make().fit(factor * (X + shift), y).predict(factor * (queries + shift), return_std=True)
+    for a, b in zip(moved, expected, strict=True):
+        assert_allclose(a, b, atol=1e-6 * scale)
+    mean, std = make().fit(X, factor * (y + shift)).predict(queries, return_std=True)
+    assert_allclose(mean / factor - shift, expected[0], atol=1e-6 * scale)
+    assert_allclose(std / factor, expected[1], atol=1e-6 * scale)
+
+
+def test_the_order_of_rows_does_not_matter(data, queries, rng):
+    X, y = data
+    order = rng.permutation(len(y))
+    a = REGRESSORS["rwf"]().fit(X, y).predict(queries)
+    b = REGRESSORS["rwf"]().fit(X[order], y[order]).predict(queries)
+    assert_allclose(a, b, rtol=1e-9)
+
+
+def test_rows_that_are_sampled_do_not_follow_the_seed_that_made_them():
+    # Data and model with the same seed, as in every notebook: the sample must still be uniform.
+    x = np.random.default_rng(0).uniform(size=5000)
+    u = generator(0).uniform(size=5000)
+    assert abs(np.corrcoef(x, u)[0, 1]) < 5 / np.sqrt(5000)
+
+
+def test_the_same_seed_gives_the_same_model(data, queries):
+    a, b = (REGRESSORS["rwf"]().fit(*data).predict(queries) for _ in range(2))
+    assert_array_equal(a, b)
+    generators = [
+        RWFRegressor(30, max_iter=3, n_restarts=0, random_state=np.random.RandomState(5))
+        for _ in "ab"
+    ]
+    a, b = (model.fit(*data).predict(queries) for model in generators)
+    assert_array_equal(a, b)
+
+
+def test_the_literal_recipe_has_the_papers_features(data):
+    X, y = data
+    model = RWFRegressor.from_paper(25, max_iter=1, n_restarts=0, random_state=0).fit(X, y)
+    span = np.ptp(X, axis=0).max()
+    length = model.length_scales_[0, 0]
+    s = model.scales_ * length / span
+    t, middle = model.shifts_, (X.min(0) + X.max(0)) / 2
+    A, T = (X - middle) / span, (t - middle) / span
+    r2 = ((A[:, None] - T) ** 2).sum(-1) / s**2
+    # d = 2: C⁻² = π (1 - 2 + 2·4/4) = π.
+    expected = s**-1.0 * np.pi**-0.5 * (1 - r2) * np.exp(-r2 / 2) / np.sqrt(25)
+    assert_allclose(model.model_.features(X), expected, atol=1e-12 * np.abs(expected).max())
+    assert (t >= X.min(0)).all()
+    assert (t <= X.max(0)).all()
+    assert (model.model_.tuned[0].posterior.prior_variances == 1.0).all()
+
+
+def test_fitted_attributes_are_in_the_units_of_the_data(data):
+    X, y = data
+    model = REGRESSORS["rwf"]().fit(X, y)
+    rows = {tuple(row) for row in np.round(X, 9)}
+    assert all(tuple(t) in rows for t in np.round(model.shifts_, 9))
+    assert model.length_scales_.shape == (3, 2)
+    assert model.scales_.shape == (40,)
+    assert model.n_features_out_ == 40 + 3
+    assert 0.1**2 < model.noise_variance_ < 0.4**2
+    assert model.log_marginal_likelihood_value_ == model.log_marginal_likelihood()
+
+
+def test_a_users_own_shift_sampler_works_in_the_units_of_the_data(data):
+    X, y = data
+    seen = {}
+
+    def left_half(X, m, rng):
+        seen["X"] = X
+        return np.column_stack([rng.uniform(-1, 0, m), rng.uniform(10, 11, m)])
+
+    model = RWFRegressor(20, shifts=left_half, n_restarts=0, max_iter=2, random_state=0).fit(X, y)
+    assert_allclose(np.sort(seen["X"], axis=0), np.sort(X, axis=0), rtol=1e-9)
+    assert (model.shifts_[:, 0] <= 1e-9).all()
+    assert (model.shifts_[:, 1] >= 10 - 1e-9).all()
+    with pytest.raises(ValueError, match=r"must return \(\d+, 2\)"):
+        RWFRegressor(20, shifts=lambda X, m, rng: np.zeros((m, 5)), random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wavelet",
+    [
+        "mexican_hat",
+        "compact_hat",
+        "morlet",
+        "complex_morlet",
+        "gaussian_derivative",
+        "haar",
+        "db4",
+    ],
+)
+@pytest.mark.parametrize("shifts", ["data", "box", "hull", Box(0.3)])
+def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
+    X, y = data
+    model = RWFRegressor(
+        60, wavelet=wavelet, shifts=shifts, n_restarts=0, max_iter=8, random_state=1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoImprovementWarning)
+        assert model.fit(X, y).score(X, y) > 0.2
+
+
+def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data, rng):
+    X, y = data
+    report = RWFRegressor(40, n_restarts=1, max_iter=10, random_state=0).fit(X, y).fit_report_
+    assert len(report.starts) == 2
+    assert report.n_rows == 120
+    assert report.statistics == "gram"
+    assert report.jitter == 0.0
+    assert set(report.seconds) == {"shape", "polish", "pass and tuning", "report"}
+    assert report.nll < report.linear_nll < report.constant_nll
+    # The constant's leave-one-out density, computed the long way.
+    direct = []
+    for i in range(len(y)):
+        rest = np.delete(y, i)
+        spread = y.var(ddof=1) * (1 + 1 / (len(y) - 1))
+        direct.append(0.5 * np.log(2 * np.pi * spread) + 0.5 * (y[i] - rest.mean()) ** 2 / spread)
+    assert_allclose(report.constant_nll, np.mean(direct), rtol=1e-6)
+
+
+def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
+    X, y = data
+    with pytest.warns(NoImprovementWarning, match="no better than a trivial one"):
+        RWFRegressor(60, random_state=0).fit(X, rng.normal(size=120))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RWFRegressor(60, random_state=0).fit(X, y)
+
+
+def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
+    REGRESSORS["rwf"](verbose=1).fit(*data)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "start 1/1" in shown.err
+    assert "fitted 120 rows" in shown.err
+    REGRESSORS["rwf"]().fit(*data)
+    assert capsys.readouterr().err == ""
+
+
+def test_models_copy_pickle_and_clone(data, queries):
+    model = REGRESSORS["rwf"]().fit(*data)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(twin.predict(queries), model.predict(queries))
+    assert not hasattr(clone(model), "model_")
+
+
+def test_estimators_work_in_pipelines_searches_and_with_frames(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["depth", "heat"])
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RWFRegressor(30, n_restarts=0, max_iter=3, random_state=0)),
+        {"rwfregressor__wavelet": ["mexican_hat", "db4"]},
+        cv=2,
+    ).fit(frame, y)
+    assert search.predict(frame).shape == (120,)
+    names = RandomWaveletFeatures(5).set_output(transform="pandas").fit_transform(frame).columns
+    assert list(names) == [f"randomwaveletfeatures{i}" for i in range(5)]
+
+
+def test_transformed_features_approximate_a_kernel(data):
+    X, _ = data
+    Z = RandomFourierFeatures(4000, length_scale=[1.5, 3.0], random_state=0).fit_transform(X)
+    r2 = (((X[:, None] - X) / [1.5, 3.0]) ** 2).sum(-1)
+    # One pair of features has variance (1 + k(2τ))/2 - k² <= 1/2, and there are 2000 pairs.
+    assert np.abs(Z @ Z.T - np.exp(-r2 / 2)).max() < 6 * np.sqrt(0.5 / 2000)
+    single = RandomWaveletFeatures(50, random_state=0).fit(X)
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_public_names_are_all_there_and_no_others_load():
+    for name in rwf.__all__:
+        assert getattr(rwf, name).__module__.startswith("rwf.")
+    assert set(dir(rwf)) == set(rwf.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        rwf.Nothing  # noqa: B018
