@@ -55,7 +55,7 @@ def demo(
     n_test: Annotated[int, typer.Option(min=1, help="Rows to score.")] = 1800,
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the noise.")] = 0.05,
     n_components: Annotated[int, typer.Option(min=2, help="Columns of every method.")] = 300,
-    n_restarts: Annotated[int, typer.Option(min=1, help="Starts of every method.")] = 4,
+    n_restarts: Annotated[int, typer.Option(min=0, help="Starts after the first, for every method.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the methods.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -81,7 +81,7 @@ def demo(
 def _print_demo(result: "DemoResult") -> None:
     table = Table(
         title=f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
-        f"noise {result.noise:g}, {result.n_restarts} starts each",
+        f"noise {result.noise:g}, {result.n_restarts + 1} starts each",
         title_justify="left",
     )
     table.add_column("method", no_wrap=True)

@@ -81,7 +81,7 @@ def run_demo(
         n_test: rows to score, drawn from the same law.
         noise: standard deviation of the noise.
         n_components: columns of random features, the same for every method.
-        n_restarts: starts of the optimiser, the same for every method.
+        n_restarts: starts after the first, the same for every method.
         random_state: seed of the data and of every method.
     """
     if n_train < 2 or n_test < 1:
@@ -119,7 +119,7 @@ def _fit(
     make = METHODS[method]
     with warnings.catch_warnings(action="ignore"):  # a few rows, so that compilation is not timed
         make(n_components=8, n_restarts=1, random_state=0).fit(train.X[:40], train.y[:40])
-    logger.info("fitting %s (%d columns, %d starts)", method, n_components, n_restarts)
+    logger.info("fitting %s (%d columns, %d starts)", method, n_components, n_restarts + 1)
     model = make(n_components=n_components, n_restarts=n_restarts, random_state=random_state)
     started = time.perf_counter()
     model.fit(train.X, train.y)
