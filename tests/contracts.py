@@ -1,7 +1,8 @@
-"""The vocabulary under test, each wavelet's definition in plain numpy, and what all feature maps owe.
+"""The vocabulary under test, its definitions in plain numpy, and what all feature maps owe.
 
-The definitions here are written from the mathematics and share no code with the library: a formula and its fused
-kernel can only agree with them by being right.
+Definitions are written from the mathematics: a formula of the library and its fused kernel can only
+agree with them by being right. They take from the library the table of a Daubechies wavelet and the
+energy of ψ, which test_wavelets.py checks by the two-scale relation and by quadrature.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ TENSOR = {name: w for name, w in WAVELETS.items() if isinstance(w, TensorWavelet
 
 
 def documented_wavelet():
-    """The wavelet "of your own" from the docstring of RadialWavelet, compiled as it is printed there."""
+    """The "wavelet of your own" in the docstring of RadialWavelet, compiled as it is printed."""
     lines = inspect.getdoc(RadialWavelet).split("::", 1)[1].splitlines()[1:]
     end = next(i for i, line in enumerate(lines) if line and not line.startswith(" "))
     namespace = {"RadialWavelet": RadialWavelet, "np": np}
@@ -106,7 +107,7 @@ OWN_WAVELETS = {"own-radial": documented_wavelet(), "own-tensor": Plateau(), "ow
 
 
 def mother(wavelet, U, e=None):
-    """ψ(u) from its definition, one array per column of an atom, for U of shape (…, d) and directions e."""
+    """ψ(u) by definition, one array per column of an atom, U of shape (…, d), directions e."""
     d = U.shape[-1]
     q = np.sum(U**2, axis=-1)
     p = np.sum(U * (np.ones(1) if e is None else e), axis=-1)
@@ -186,7 +187,7 @@ FAMILIES = (
         "linear": LinearFamily(),
     }
 )
-"""Every kind of features there is: all wavelets × normalisation × one or several length-scales, and the rest."""
+"""Every kind of features: all wavelets × normalisation × one or several lengths, and the rest."""
 
 
 def is_local(family):
@@ -209,7 +210,7 @@ def make_map(family, d, rng, n_features=12):
 
 
 def by_definition(features, X):
-    """Z from the equations of the module docstrings, in float64 and without the library's formulas."""
+    """Z from the equations of the module docstrings, in float64."""
     X = X.astype(np.float64)
     n, d = X.shape
     match features:
@@ -252,7 +253,7 @@ def owes_shape_and_precision(features, X):
 
 
 def owes_its_definition(features, X):
-    """The value of the equation, to rounding: of u = (x - t)/(ℓs) first, of the stored result last."""
+    """The value of the equation, to the rounding of u = (x - t)/(ℓs) and of the stored result."""
     atoms = getattr(features, "atoms", None)
     reach = 1.0 if atoms is None else np.abs(X).max() / (atoms.lengths.min() * atoms.scales.min())
     peak = np.max(getattr(features, "factors", 1.0))
@@ -293,7 +294,7 @@ def owes_theta(features, X, rng):
 def owes_gradients(features, X, rng, step=1e-6):
     """pull_back is the derivative of Σ R Z by every entry of θ.
 
-    A central difference is off by step² (times a third derivative) and by the rounding of Z over the step.
+    A central difference is off by step² and by the rounding of Z over the step.
     """
     R = rng.normal(1.0, 2.0, (len(X), features.n_features))
     gradient = features.pull_back(X, R)

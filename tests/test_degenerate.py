@@ -17,8 +17,12 @@ from rwf import RandomFourierFeatures, RandomWaveletFeatures, RFFRegressor, RWFR
 pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
 
 REGRESSORS = {
-    "rwf": lambda **k: RWFRegressor(
+    "projected": lambda **k: RWFRegressor(
         **{"n_components": 30, "n_restarts": 0, "max_iter": 5, "random_state": 0} | k
+    ),
+    "independent": lambda **k: RWFRegressor(
+        prior="independent",
+        **{"n_components": 30, "n_restarts": 0, "max_iter": 5, "random_state": 0} | k,
     ),
     "paper": lambda **k: RWFRegressor.from_paper(
         **{"n_components": 30, "n_restarts": 0, "max_iter": 5, "random_state": 0} | k
@@ -82,7 +86,7 @@ def test_awkward_but_lawful_data_give_finite_predictions(make, case):
 @pytest.mark.parametrize("case", ["constant y", "zero y"])
 def test_a_constant_target_is_predicted(case):
     X, y = AWKWARD[case]
-    mean, std = REGRESSORS["rwf"]().fit(X, y).predict(X, return_std=True)
+    mean, std = REGRESSORS["projected"]().fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(mean, y, atol=1e-3)
     assert (std < 0.1).all()
 
@@ -198,7 +202,7 @@ def test_the_width_of_queries_is_checked(make):
 
 
 def test_weights_are_checked():
-    model = REGRESSORS["rwf"]()
+    model = REGRESSORS["projected"]()
     with pytest.raises(ValueError, match=r"sample_weight\[3\] = -1 is negative.*Use zero"):
         model.fit(X, Y, sample_weight=np.where(Y == 3, -1.0, 1.0))
     with pytest.raises(ValueError, match="at least one non-zero"):
@@ -207,9 +211,11 @@ def test_weights_are_checked():
 
 BAD_PARAMETERS = [
     ({"n_components": 0}, "positive integer"),
+    ({"prior": "gaussian"}, "'auto', 'independent' or 'projected'"),
+    ({"prior": "projected", "wavelet": "haar"}, "no use for wavelet.*prior='independent'"),
     ({"n_components": 2.5}, "positive integer"),
     ({"wavelet": "mexican"}, "use one of mexican_hat"),
-    ({"wavelet": "db99"}, "db1 to db38"),
+    ({"wavelet": "db99"}, "db2 to db38"),
     ({"scales": (2.0, 1.0)}, "0 < low <= high"),
     ({"scales": 3.0}, "a pair"),
     ({"shifts": "grid"}, "'data', 'box', 'hull'"),
@@ -242,7 +248,7 @@ def test_bad_parameters_of_the_others_are_refused_too():
 
 
 def test_a_failed_fit_leaves_the_fitted_model_alone():
-    model = REGRESSORS["rwf"]().fit(X, Y)
+    model = REGRESSORS["projected"]().fit(X, Y)
     before = model.predict(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(with_value(np.nan), Y)

@@ -1,4 +1,4 @@
-"""Every feature map owes the contract: its equation, its gradients, its precision, and zeros far away."""
+"""What every feature map owes: its equation, its gradients, its precision, and zeros far away."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
 from contracts import (
     EPS,
     FAMILIES,
@@ -23,11 +27,8 @@ from contracts import (
     owes_shape_and_precision,
     owes_theta,
     random_theta,
+    steepness,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
-
 from rwf.features import (
     ConstantFamily,
     FourierFamily,
@@ -81,7 +82,7 @@ def test_theta_makes_a_round_trip_within_its_bounds(family, d, rng):
 @FAMILY
 @DIMENSION
 def test_gradients_are_central_differences_at_three_theta(family, d, rng):
-    # A Daubechies table has a kink in u every 2.4e-4, and thousands of u move: a step of 1e-9 crosses none.
+    # A Daubechies table has a kink in u every 2.4e-4, and thousands of u move: 1e-9 crosses none.
     kinked = isinstance(getattr(family, "wavelet", None), Daubechies)
     for _ in range(3):
         features, X = make_map(family, d, rng)
@@ -91,16 +92,22 @@ def test_gradients_are_central_differences_at_three_theta(family, d, rng):
 @FAMILY
 @pytest.mark.parametrize("far", [1e3, 1e30, 1e100])
 def test_far_away_nothing_overflows_and_local_atoms_are_exactly_zero(family, far, rng):
-    features, X = make_map(family, 2, rng)
+    features, _ = make_map(family, 2, rng)
     queries = np.array([[far, 3.0], [-far, far], [2.0, -far]])
     with np.errstate(over="ignore"):  # in the formulas of the user's wavelets
         Z = features(queries)
         assert np.isfinite(Z).all()
-        if far < 1e38:
-            assert_array_equal(features(queries.astype(np.float32)) == 0, Z == 0)
-        assert np.isfinite(features.pull_back(queries, np.ones_like(Z))).all() or far > 1e30
+        assert np.isfinite(features.pull_back(queries, np.ones_like(Z))).all()
+        if far < np.finfo(np.float32).max:
+            assert np.isfinite(features(queries.astype(np.float32))).all()
     if is_local(family):
         assert_array_equal(Z, 0.0)
+
+
+@pytest.mark.parametrize("name", WAVELETS)
+def test_local_atoms_are_zero_even_where_the_squared_distance_overflows(name, rng):
+    features, _ = make_map(WaveletFamily(WAVELETS[name], MEASURE, LENGTH), 2, rng)
+    assert_array_equal(features(np.array([[1e200, 3.0], [2.0, -1e300]])), 0.0)
 
 
 @given(
@@ -136,7 +143,9 @@ def test_a_complex_wavelet_shares_its_columns_among_half_as_many_atoms(asked, at
     assert features.n_features == 2 * atoms
 
 
-@pytest.mark.parametrize("name", [n for n, w in WAVELETS.items() if w.constants(1).radius == np.inf])
+@pytest.mark.parametrize(
+    "name", [n for n, w in WAVELETS.items() if w.constants(1).radius == np.inf]
+)
 def test_a_gaussian_envelope_is_cut_where_it_is_four_parts_in_1e18(name, rng):
     features, _ = make_map(WaveletFamily(WAVELETS[name], MEASURE, LENGTH), 2, rng)
     atoms, e = features.atoms, features.directions
@@ -154,7 +163,7 @@ def test_energy_is_peak_times_a_constant_over_the_root_of_the_volume(name, d, rn
     peak, X = make_map(WaveletFamily(wavelet, MEASURE, LENGTH, True, "peak"), d, rng)
     energy = replace(peak, normalization="energy")
     volume = peak.atoms.scales**d * np.prod(peak.atoms.lengths)
-    ratio = np.tile((wavelet.energy(d) * volume) ** -0.5, wavelet.columns)
+    ratio = np.tile((peak.wavelet.energy(d) * volume) ** -0.5, wavelet.columns)
     assert_allclose(energy(X), ratio * peak(X), rtol=1e-12, atol=1e-15)
 
 
@@ -260,8 +269,8 @@ def test_groups_and_length_mask_name_columns_and_parameters(stack):
     # 6 complex atoms; a constant; 12 ridges; 6 frequencies; 2 columns
     assert_array_equal(stack.groups, np.repeat(np.arange(5), [12, 1, 12, 12, 2]))
     assert len(stack.groups) == stack.n_features
-    # ARD, width and frequency of the Morlet; one length and width of the ridge; ARD of the Fourier block
-    expected = [True, True, False, False] + [True, False] + [True, True]
+    # two lengths, width and frequency of the Morlet; length and width of the ridge; two lengths
+    expected = [True, True, False, False, True, False, True, True]
     assert_array_equal(stack.length_mask, expected)
 
 
@@ -288,23 +297,20 @@ def test_the_fused_exponential_is_right_to_the_last_digits(rng):
 @pytest.mark.parametrize("name", WAVELETS)
 @pytest.mark.parametrize("scale", [2.0**-20, 1e-6, 1e6])
 def test_tiny_and_huge_scales_keep_their_digits(name, scale, rng):
-    # Distances by differences: with dyadic ℓ, (x - t) is exact although x is a million scales from 0.
+    # Distances by differences: with dyadic ℓ, x - t is exact, a million scales from the origin.
     wavelet, lengths = WAVELETS[name], np.array([2.0, 0.5])
     t = rng.normal(3.0, 2.0, (4, 2))
     features = four_atoms(wavelet, scale, t, lengths)
     X = np.repeat(t, 50, axis=0) + scale * lengths * rng.normal(0.0, 0.7, (200, 2))
-    U = (X[:, None, :] - t) / (scale * lengths)
-    near = np.abs(U).max(-1) < 1e3
     Z, exact = features(X), by_definition(features, X)
-    assert np.count_nonzero(Z[near]) > 0
-    steep = np.abs(np.diff(wavelet.table()[0])).max() * 2**12 if isinstance(wavelet, Daubechies) else 8
-    assert_allclose(Z, exact, rtol=1e-13, atol=40 * EPS * steep)
+    assert np.count_nonzero(Z) >= 50
+    assert_allclose(Z, exact, rtol=1e-13, atol=40 * EPS * steepness(wavelet))
 
 
 @pytest.mark.parametrize("largest", [3.0, 1e3, 1e5, 1e7, 9e7, 1e9, 1e15])
 def test_fourier_phases_keep_the_digits_they_have(largest, rng):
-    # A phase of size P is known to P·eps, whoever takes its cosine; beyond 1e8 the library's own is used.
-    frequencies = rng.uniform(0.1, 1.0, (25, 1)) * [[1.0]]
+    # A phase of size P is known to P·eps, whoever takes its cosine; beyond 1e8 it is numpy.
+    frequencies = rng.uniform(0.1, 1.0, (25, 1))
     features = FourierFeatures(frequencies, np.array([np.log(2.0)]))
     X = rng.uniform(-1.0, 1.0, (400, 1)) * 2.0 * largest
     phase = X * (frequencies[:, 0] * np.exp(-np.log(2.0)))
@@ -313,11 +319,12 @@ def test_fourier_phases_keep_the_digits_they_have(largest, rng):
     assert np.all(np.abs(features(X) - exact) <= tolerance)
 
 
-def test_fourier_phases_next_to_quarter_turns(rng):
+def test_fourier_phases_next_to_quarter_turns():
     turns = np.arange(-40, 41)[:, None] * np.pi / 2 + np.array([-1e-9, 0.0, 1e-9])
     features = FourierFeatures(np.ones((1, 1)), np.zeros(1))
     Z = features(turns.reshape(-1, 1))
-    assert_allclose(Z, np.column_stack([np.cos(turns.ravel()), np.sin(turns.ravel())]), atol=2e-16 * 64)
+    exact = np.column_stack([np.cos(turns.ravel()), np.sin(turns.ravel())])
+    assert_allclose(Z, exact, rtol=0, atol=EPS * 20 * np.pi)  # 20π is the largest phase
 
 
 @pytest.mark.parametrize("frequency", [0.4, 60.0])
@@ -335,7 +342,9 @@ def test_chunks_of_rows_cover_each_row_once(n, columns):
     assert rows == list(range(n))
 
 
-@pytest.mark.parametrize("name", ["own-radial-energy-ard", "morlet-complex-energy-ard", "ridge-edge-ard"])
+@pytest.mark.parametrize(
+    "name", ["own-radial-energy-ard", "morlet-complex-energy-ard", "ridge-edge-ard"]
+)
 def test_many_chunks_of_rows_make_one_gradient(name, rng):
     features, _ = make_map(FAMILIES[name], 2, rng, n_features=2000)
     X = rng.normal(3.0, 2.0, (150, 2))  # 2000 columns: chunks of 65 rows
@@ -347,7 +356,7 @@ def test_many_chunks_of_rows_make_one_gradient(name, rng):
     assert_allclose(features(X), pieces, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("low, high", [(2.0**-4, 2.0**2), (2.0**-10, 1.0), (1.0, 1.01)])
+@pytest.mark.parametrize("low, high", [(2.0**-4, 4.0), (2.0**-12, 4.0), (1.0, 1.01)])
 def test_theta_starts_within_its_bounds_for_narrow_and_wide_ranges(low, high, rng):
     family = WaveletFamily(MexicanHat(), Measure(low, high, Rows()), LENGTH)
     features = family.draw(5, rng.normal(3, 2, (9, 2)), rng)

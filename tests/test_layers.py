@@ -11,15 +11,16 @@ import rwf
 
 ORDER = [
     # vocabulary
-    "types", "errors", "threads", "metrics", "signals", "wavelets", "measures", "features",
+    "types", "errors", "threads", "factorization", "metrics", "signals",
+    "wavelets", "measures", "features",
     # engine: Z only, never wavelets
-    "rows", "factorization", "posterior", "moments", "evidence",
+    "rows", "posterior", "moments", "evidence", "exact",
     # learning
-    "scaling", "ascent", "tuning", "training", "model", "fit_report", "fitting",
+    "scaling", "ascent", "tuning", "training", "projection", "model", "fit_report", "fitting",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip
-ENGINE = {"rows", "factorization", "posterior", "moments", "evidence"}
+ENGINE = {"rows", "posterior", "moments", "evidence", "exact"}
 HOME = Path(rwf.__file__).parent
 
 

@@ -110,7 +110,7 @@ def test_the_hull_is_centred_on_the_data_and_is_not_the_data(d, rng):
     X, m = rows(12, d, rng), 6000
     t = Hull()(X, m, rng)
     assert np.all(np.abs(t.mean(axis=0) - X.mean(axis=0)) < 5 * t.std(axis=0) / np.sqrt(m))
-    # A flat Dirichlet vector of c = d + 1 weights has E Σw² = 2/(c + 1), which shrinks the variance.
+    # A flat Dirichlet vector of c = d + 1 weights has E Σw² = 2/(c + 1): the variance shrinks.
     shrunk = 2 / (d + 2) * X.var(axis=0)
     spread = (t - X.mean(axis=0)) ** 2
     assert np.all(np.abs(spread.mean(axis=0) - shrunk) < 5 * spread.std(axis=0) / np.sqrt(m))
@@ -178,7 +178,9 @@ def test_middle_and_width_describe_the_range(low, high):
 
 
 def test_one_scale_is_a_range_with_nothing_to_learn(rng):
-    features = WaveletFamily(MexicanHat(), Measure(0.7, 0.7, Rows()), 1.3).draw(9, rows(9, 2, rng), rng)
+    features = WaveletFamily(MexicanHat(), Measure(0.7, 0.7, Rows()), 1.3).draw(
+        9, rows(9, 2, rng), rng
+    )
     assert_allclose(features.atoms.scales, 0.7, rtol=1e-15)
     assert len(features.theta) == features.n_lengths == 2
 

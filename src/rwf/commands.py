@@ -55,7 +55,9 @@ def demo(
     n_test: Annotated[int, typer.Option(min=1, help="Rows to score.")] = 1800,
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the noise.")] = 0.05,
     n_components: Annotated[int, typer.Option(min=2, help="Columns of every method.")] = 300,
-    n_restarts: Annotated[int, typer.Option(min=0, help="Starts after the first, for every method.")] = 4,
+    n_restarts: Annotated[
+        int, typer.Option(min=0, help="Starts after the first, for every method.")
+    ] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the methods.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:

@@ -10,11 +10,24 @@ import numpy as np
 from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
+from rwf.fitting import ProjectedRecipe, Recipe
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
 from rwf.wavelets import Wavelet, as_wavelet
+
+Prior = Literal["auto", "independent", "projected"]
+
+INDEPENDENT = {
+    "wavelet": "mexican_hat",
+    "scales": (0.5, 2.0),
+    "shifts": "data",
+    "normalization": "peak",
+    "blocks": None,
+    "variances": "block",
+}
+"""Parameters that only independent weights have, with their defaults."""
 
 
 class RWFRegressor(FeatureRegressor):
@@ -23,11 +36,20 @@ class RWFRegressor(FeatureRegressor):
     .. math:: f(x) = \sum_i w_i\, z_i(x) + \text{trend}, \qquad
         z_i(x) = D^{-1/2}\, \psi\!\left(\frac{x - t_i}{\ell s_i}\right)
 
-    Atoms are drawn from p(s, t), their weights have independent Gaussian priors, and the posterior
-    is in closed form. Shape, amplitudes and noise are learned by maximal evidence.
+    Training is Bayesian linear regression in closed form; shape, amplitudes and noise are learned
+    by maximal evidence. Two priors over the weights are to be had:
+
+    - *projected*: atoms sit at training rows, and the weights' covariance makes the model the
+      Gaussian process of infinitely many Mexican hats, with learned roughness, projected on the
+      atoms. With an atom at every row, the default for up to 3000 rows, it is that exact process.
+    - *independent*: the paper's. Atoms of any wavelet are drawn from p(s, t), and their weights are
+      independent.
 
     Args:
-        n_components: feature columns; ``None`` takes as many as rows, within 100 and 2000.
+        n_components: feature columns. ``None`` takes all rows up to 3000 and else 2000 for
+            projected weights; as many as rows, within 100 and 2000, for independent ones.
+        prior: "projected", "independent", or "auto": projected, unless one of the parameters that
+            only independent weights have is given, which are the next five, and ``variances``.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -36,6 +58,7 @@ class RWFRegressor(FeatureRegressor):
         blocks: kinds of features, each "radial" or "ridge", with their own length-scales and
             amplitude; ``None`` takes two radial and one ridge.
         ard: one length-scale per column and block, instead of one in all.
+        log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
         trend: "linear", "constant" or "none".
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
         max_iter: iterations of L-BFGS for the shape.
@@ -48,12 +71,14 @@ class RWFRegressor(FeatureRegressor):
         self,
         n_components: int | None = None,
         *,
+        prior: Prior = "auto",
         wavelet: str | Wavelet = "mexican_hat",
         scales: tuple[float, float] = (0.5, 2.0),
         shifts: str | ShiftSampler = "data",
         normalization: Normalization = "peak",
         blocks: Sequence[Literal["radial", "ridge"]] | None = None,
         ard: bool = True,
+        log_skewed: bool = True,
         trend: Trend = "linear",
         variances: Variances = "block",
         max_iter: int = 60,
@@ -62,12 +87,14 @@ class RWFRegressor(FeatureRegressor):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.prior = prior
         self.wavelet = wavelet
         self.scales = scales
         self.shifts = shifts
         self.normalization = normalization
         self.blocks = blocks
         self.ard = ard
+        self.log_skewed = log_skewed
         self.trend = trend
         self.variances = variances
         self.max_iter = max_iter
@@ -94,6 +121,7 @@ class RWFRegressor(FeatureRegressor):
         """
         return cls(
             n_components,
+            prior="independent",
             wavelet=wavelet,
             scales=(2.0**-4, 2.0**2),
             shifts=Box(pad=0.0),
@@ -107,6 +135,21 @@ class RWFRegressor(FeatureRegressor):
             random_state=random_state,
             verbose=verbose,
         )
+
+    def _recipe(self) -> Recipe:
+        if self.prior not in ("auto", "independent", "projected"):
+            raise ValueError(
+                f"prior={self.prior!r} is unknown: use 'auto', 'independent' or 'projected'."
+            )
+        chosen = [name for name, usual in INDEPENDENT.items() if getattr(self, name) != usual]
+        if self.prior == "projected" and chosen:
+            raise ValueError(
+                f"prior='projected' has a kernel of its own and no use for {', '.join(chosen)}: "
+                "leave them out, or choose prior='independent'."
+            )
+        if self.prior == "independent" or chosen:
+            return super()._recipe()
+        return ProjectedRecipe(self._trend())
 
     def _families(self, scaler: Standardizer) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)
@@ -168,6 +211,7 @@ class RFFRegressor(FeatureRegressor):
         kernel: "se", "matern12", "matern32" or "matern52".
         n_blocks: sums of kernels with their own length-scales and amplitude.
         ard: one length-scale per column and block, instead of one in all.
+        log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
         trend: "linear", "constant" or "none".
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
         max_iter: iterations of L-BFGS for the shape.
@@ -183,6 +227,7 @@ class RFFRegressor(FeatureRegressor):
         kernel: str = "se",
         n_blocks: int = 1,
         ard: bool = True,
+        log_skewed: bool = True,
         trend: Trend = "linear",
         variances: Variances = "block",
         max_iter: int = 60,
@@ -194,6 +239,7 @@ class RFFRegressor(FeatureRegressor):
         self.kernel = kernel
         self.n_blocks = n_blocks
         self.ard = ard
+        self.log_skewed = log_skewed
         self.trend = trend
         self.variances = variances
         self.max_iter = max_iter

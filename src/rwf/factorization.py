@@ -17,7 +17,7 @@ from rwf.types import Array
 
 EPSILON = float(np.finfo(np.float64).eps)
 
-RESOLUTION = 1e-4
+RESOLUTION = 1e-2
 """Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is trusted."""
 
 JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
@@ -63,7 +63,12 @@ def factor_gram(G: Array) -> Factor:
     """The factor of I + G for a positive semi-definite G."""
     M = np.array(G, order="F")
     M[np.diag_indices_from(M)] += 1.0
-    largest = float(M.diagonal().max(initial=1.0))
+    return factor_matrix(M)
+
+
+def factor_matrix(M: Array) -> Factor:
+    """The Cholesky factor of M, or of M with as little jitter on its diagonal as will do."""
+    largest = float(M.diagonal().max(initial=0.0))
     for jitter in JITTERS:
         added = jitter * largest
         try:
@@ -73,9 +78,9 @@ def factor_gram(G: Array) -> Factor:
         if np.isfinite(L.diagonal()).all():
             return Factor(L, added)
     raise NotPositiveDefiniteError(
-        f"I + ZᵀZ/σ² ({len(M)}×{len(M)}, largest entry {largest:.3g}) has no Cholesky factor "
-        f"even with jitter {JITTERS[-1] * largest:.3g}. "
-        "Raise the noise variance, or draw fewer atoms."
+        f"a {len(M)}×{len(M)} matrix (largest diagonal entry {largest:.3g}) has no Cholesky factor "
+        f"even with jitter {JITTERS[-1] * largest:.3g}. Raise the noise variance, or draw fewer "
+        "atoms."
     )
 
 

@@ -57,13 +57,12 @@ def report_on(
     starts: Sequence[Start],
     at_bounds: tuple[str, ...],
     n_rows: int,
+    n_learned: int,
     seconds: dict[str, float],
 ) -> FitReport:
     """Describe a fit; ``known`` are rows, in standardised units, on which to score the model."""
     ones = np.ones((len(known), 1))
-    learned = len(model.shape.features.theta) + len(model.shape.log_noise)
-    learned += len(model.shape.log_priors) if model.learn_priors else 0
-    own = _own_scores(model, known) + learned / len(known)
+    own = _own_scores(model, known) + n_learned / len(known)
     constant = _least_squares_scores(ones, known)
     linear = _least_squares_scores(np.hstack([ones, known.X]), known)
     unit = float(np.log(model.scaler.y.scale).sum())
@@ -83,10 +82,9 @@ def report_on(
 
 def _own_scores(model: FittedModel, rows: Block) -> Array:
     """Leave-one-out negative log densities of rows in standardised units, summed over outputs."""
-    Z = np.asarray(model.shape.features(rows.X), dtype=np.float64)
     total = np.zeros(len(rows))
-    for k, tuned in enumerate(model.tuned):
-        p = tuned.posterior.leave_one_out(Z, rows.y[:, k], rows.weights)
+    for k in range(len(model.tuned)):
+        p = model.leave_one_out(rows, k)
         total += _negative_log_density(rows.y[:, k] - p.mean, p.variance)
     return total
 

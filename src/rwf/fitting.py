@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from rwf.factorization import gram_resolves_identity
 from rwf.features.base import Family
+from rwf.features.stack import Stack
 from rwf.fit_report import FitReport, report_on
 from rwf.model import FittedModel, collect
+from rwf.moments import Moments, RootMoments
+from rwf.projection import first_kernel, learn_kernel, project
 from rwf.rows import Block, sample
 from rwf.scaling import Standardizer
-from rwf.training import Progress, Shape, climb, draw_stack, learn_shape
+from rwf.training import Progress, Shape, Start, climb, draw_stack, learn_shape
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""
@@ -22,20 +26,37 @@ SAMPLE_ROWS = 2000
 SAMPLE_FEATURES = 300
 """Columns with which the shape is learned."""
 
-POLISH_ROWS = 3000
-"""Up to so many rows the shape is polished with all rows and all columns."""
+ALL_ROWS = 3000
+"""Up to so many rows, all of them take part in learning: as centres of atoms, and in polishing."""
+
+EXACT_ROWS = 1000
+"""Rows whose exact evidence gives the kernel of projected weights."""
+
+PROJECTED_COMPONENTS = 2000
+"""Atoms of projected weights for more than ALL_ROWS rows."""
 
 POLISH_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to fit: columns, starts, iterations, and whether prior variances are learned."""
+    """How to fit.
+
+    Args:
+        n_components: feature columns; ``None`` leaves the choice to the recipe.
+        n_starts: starts of the shape.
+        max_iter: iterations of the best start.
+        learn_priors: whether prior variances are learned.
+        ard: whether every input column has its own unit and length-scales.
+        log_skewed: whether skewed input columns are replaced by their logarithms.
+    """
 
     n_components: int | None
     n_starts: int
     max_iter: int
-    learn_priors: bool = True
+    learn_priors: bool
+    ard: bool
+    log_skewed: bool
 
 
 @dataclass
@@ -49,62 +70,65 @@ class _Stopwatch:
         self.begun = now
 
 
+@dataclass(frozen=True)
+class Learned:
+    """A shape, how it was found, and how many parameters were learned for it."""
+
+    shape: Shape
+    starts: tuple[Start, ...]
+    at_bounds: tuple[str, ...]
+    n_learned: int
+
+
 def fit(
     rows: Block,
-    families: Callable[[Standardizer], Sequence[Family]],
+    recipe: Recipe,
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    ard: bool,
     progress: Progress,
 ) -> tuple[FittedModel, FitReport]:
     """Learn the shape on a sample of rows, then fit all of them in one pass.
 
     Args:
         rows: the data, in their own units.
-        families: the blocks of features, given the units.
-        settings: how to fit.
+        recipe: how the shape is learned.
+        settings: units, starts and iterations.
         rng: draws rows and atoms.
-        ard: whether every column gets its own unit.
         progress: called with a line of text now and then.
     """
     watch = _Stopwatch()
-    n_features = settings.n_components or default_components(len(rows))
-    known = sample(rows, max(SAMPLE_ROWS, 2 * n_features), rng)
-    scaler = Standardizer.learn(known if len(rows) <= SAMPLE_ROWS else rows, ard=ard)
-    known = scaler.rows(known)
-    chosen = families(scaler)
-    few = min(n_features, SAMPLE_FEATURES)
-    shape, starts = learn_shape(
-        chosen,
-        _first(known, SAMPLE_ROWS, rng),
-        rng,
-        n_features=few,
-        n_starts=settings.n_starts,
-        max_iter=settings.max_iter,
-        learn_priors=settings.learn_priors,
-        progress=progress,
+    n_features = settings.n_components or recipe.default_components(len(rows))
+    known = sample(rows, max(SAMPLE_ROWS, ALL_ROWS, 2 * n_features), rng)
+    scaler = Standardizer.learn(
+        known if len(rows) <= ALL_ROWS else rows, ard=settings.ard, log_skewed=settings.log_skewed
     )
+    known = scaler.rows(known)
+    learned = recipe.learn(scaler, known, n_features, settings, rng, progress)
     watch.lap("shape")
-    if few < n_features:
-        drawn = draw_stack(chosen, n_features, known.X, rng).with_theta(shape.features.theta)
-        shape = replace(shape, features=drawn)
-    polished: tuple[str, ...] = starts[int(np.argmax([s.chosen for s in starts]))].at_bounds
-    if few < n_features and len(rows) <= POLISH_ROWS:
-        shape, step = climb(shape, known, POLISH_ITERATIONS, learn_priors=settings.learn_priors)
-        polished = step.at_bounds
-        progress(f"polished: log evidence {step.log_evidence_per_row:.4f} per row")
-    watch.lap("polish")
-    root = not _gram_will_do(shape, known, len(rows))
-    model = FittedModel(scaler, shape, collect(scaler, shape, rows, root), settings.learn_priors)
+    root = not _gram_will_do(learned, known, len(rows))
+    # Few rows are taken in their canonical form, so that not even rounding depends on their order.
+    source = (None, known) if len(rows) <= ALL_ROWS else (scaler, rows)
+
+    def statistics(root: bool) -> Moments | RootMoments:
+        return collect(source[0], learned.shape, source[1], root)
+
+    model = FittedModel(scaler, learned.shape, statistics(root), settings.learn_priors)
     if not model.resolved:
         progress(
             "the noise is below what a Gram matrix resolves: a second pass in square-root form"
         )
-        model = replace(model, statistics=collect(scaler, shape, rows, True))
+        model = replace(model, statistics=statistics(True))
+    len(model.tuned)  # tuned here, so that its time is reported
     watch.lap("pass and tuning")
+    scored = some_rows(known, SAMPLE_ROWS, rng)
     report = report_on(
-        model, _first(known, SAMPLE_ROWS, rng), starts, polished, len(rows), watch.seconds
+        model,
+        scored,
+        learned.starts,
+        learned.at_bounds,
+        len(rows),
+        learned.n_learned,
+        watch.seconds,
     )
     progress(
         f"fitted {len(rows)} rows with {report.n_features} features: {report.nll:.4f} nats per row"
@@ -112,20 +136,129 @@ def fit(
     return model, report
 
 
-def _gram_will_do(shape: Shape, known: Block, n: int) -> bool:
-    """Whether a Gram matrix of n rows would resolve a noise of a hundredth of that found so far."""
+def _gram_will_do(learned: Learned, known: Block, n: int) -> bool:
+    """Whether a Gram matrix of n rows would resolve a noise of a tenth of that found so far."""
+    shape = learned.shape
     Z = np.asarray(shape.features(known.X[:SAMPLE_ROWS]), dtype=np.float64)
     prior = np.exp(shape.log_priors)[shape.features.groups]
     trace = n / len(Z) * float(np.einsum("np,np,p->", Z, Z, prior))
-    return gram_resolves_identity(100 * trace / float(np.exp(shape.log_noise.min())))
+    return gram_resolves_identity(10 * trace / float(np.exp(shape.log_noise.min())))
 
 
-def default_components(n: int) -> int:
-    """As many columns as rows, within 100 and 2000."""
-    return int(np.clip(n, 100, 2000))
+class Recipe(Protocol):
+    """A way to learn the shape of a model."""
+
+    def default_components(self, n: int) -> int:
+        """Feature columns for n rows, if nobody asked for a number."""
+        ...
+
+    def learn(
+        self,
+        scaler: Standardizer,
+        known: Block,
+        n_features: int,
+        settings: Settings,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Learned:
+        """The shape, from rows in standardised units."""
+        ...
 
 
-def _first(rows: Block, size: int, rng: np.random.Generator) -> Block:
+@dataclass(frozen=True)
+class IndependentRecipe:
+    """Random features with independent weights: θ with few atoms, then more atoms with the same θ.
+
+    Args:
+        families: the blocks of features, given the units.
+    """
+
+    families: Callable[[Standardizer], Sequence[Family]]
+
+    def default_components(self, n: int) -> int:
+        return int(np.clip(n, 100, 2000))
+
+    def learn(
+        self,
+        scaler: Standardizer,
+        known: Block,
+        n_features: int,
+        settings: Settings,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Learned:
+        families = self.families(scaler)
+        few = min(n_features, SAMPLE_FEATURES)
+        shape, starts = learn_shape(
+            families,
+            some_rows(known, SAMPLE_ROWS, rng),
+            rng,
+            n_features=few,
+            n_starts=settings.n_starts,
+            max_iter=settings.max_iter,
+            learn_priors=settings.learn_priors,
+            progress=progress,
+        )
+        at_bounds = next(start.at_bounds for start in starts if start.chosen)
+        if few < n_features:
+            drawn = draw_stack(families, n_features, known.X, rng)
+            shape = replace(shape, features=drawn.with_theta(shape.features.theta))
+            if len(known) <= ALL_ROWS:
+                shape, step = climb(
+                    shape, known, POLISH_ITERATIONS, learn_priors=settings.learn_priors
+                )
+                at_bounds = step.at_bounds
+                progress(f"polished: log evidence {step.log_evidence_per_row:.4f} per row")
+        n_learned = len(shape.features.theta) + len(shape.log_noise)
+        n_learned += len(shape.log_priors) if settings.learn_priors else 0
+        return Learned(shape, tuple(starts), at_bounds, n_learned)
+
+
+@dataclass(frozen=True)
+class ProjectedRecipe:
+    """Projected weights: the kernel by the exact evidence of some rows, then atoms at rows.
+
+    Args:
+        trend: blocks of trend columns.
+        n_blocks: blocks of the kernel; ``None`` takes three for few rows and one for many.
+    """
+
+    trend: Sequence[Family]
+    n_blocks: int | None = None
+
+    def default_components(self, n: int) -> int:
+        return n if n <= ALL_ROWS else PROJECTED_COMPONENTS
+
+    def learn(
+        self,
+        scaler: Standardizer,
+        known: Block,
+        n_features: int,
+        settings: Settings,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Learned:
+        d, k = known.X.shape[1], known.y.shape[1]
+        few = len(known) <= ALL_ROWS
+        n_blocks = self.n_blocks or (3 if few else 1)
+        trend = Stack(tuple(f.draw(0, known.X, rng) for f in self.trend)) if self.trend else None
+        first = first_kernel(n_blocks, d, self.trend, k, ard=settings.ard)
+        shape, starts = learn_kernel(
+            first,
+            trend,
+            some_rows(known, EXACT_ROWS, rng),
+            rng,
+            n_starts=settings.n_starts,
+            max_iter=settings.max_iter,
+            progress=progress,
+        )
+        at_bounds = next(start.at_bounds for start in starts if start.chosen)
+        centers = some_rows(known, n_features, rng).X
+        n_learned = len(shape.kernel.theta) + len(shape.log_trend) + k
+        return Learned(project(shape, trend, centers), tuple(starts), at_bounds, n_learned)
+
+
+def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:
     """At most ``size`` of the rows, at random."""
     if len(rows) <= size:
         return rows

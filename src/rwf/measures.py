@@ -46,6 +46,10 @@ class Box:
 
     pad: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.pad < float("inf"):
+            raise ValueError(f"pad={self.pad}: give a fraction of the side, zero or more.")
+
     def __call__(self, X: Array, m: int, rng: np.random.Generator) -> Array:
         low, high = self.corners(X)
         return low + rng.uniform(size=(m, X.shape[1])) * (high - low)

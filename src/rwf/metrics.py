@@ -1,11 +1,12 @@
 r"""How good a Gaussian prediction is: error, sharpness and calibration, each with its direction.
 
 Every metric compares targets y with predictive means μ and standard deviations σ, the noise
-included, in the units of y. :data:`METRICS` holds them under one call, ``metric(y, mean, std)``.
-Reference: Gneiting and Raftery (2007), Strictly proper scoring rules.
+included, in the units of y. :data:`METRICS` holds them under one call, ``metric(y, mean, std)``;
+:data:`SKILLS` compare with a reference prediction, such as a constant or a straight line learned on
+the training rows. Reference: Gneiting and Raftery (2007), Strictly proper scoring rules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -18,6 +19,12 @@ from rwf.types import Array
 
 LEVEL = 0.95
 """The nominal coverage of the intervals in :data:`METRICS`."""
+
+LEVELS = tuple(k / 20 for k in range(1, 20))
+"""The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
+
+Prediction = tuple[Array, Array]
+"""Predictive means and standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,24 @@ def interval_width(std: ArrayLike, level: float = LEVEL) -> float:
     return float(np.mean(2 * _half_width(level) * _positive(std)))
 
 
+def calibration_curve(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+) -> Array:
+    """The coverage of the central interval of each level, shape (levels,)."""
+    z, _ = _standardized(y, mean, std)
+    return np.array([np.mean(np.abs(z) <= _half_width(level)) for level in levels])
+
+
+def calibration_error(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+) -> float:
+    """Mean absolute difference between nominal and observed coverage over the levels.
+
+    Zero for a calibrated prediction, up to the noise of counting rows.
+    """
+    return float(np.mean(np.abs(calibration_curve(y, mean, std, levels) - np.asarray(levels))))
+
+
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         metric.name: metric
@@ -89,10 +114,91 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             Metric("nll", "lower", nll),
             Metric("coverage", "nominal", coverage),
             Metric("width", "lower", lambda y, mean, std: interval_width(std)),
+            Metric("calibration_error", "lower", calibration_error),
         )
     }
 )
 """Every metric by its name; coverage and width are those of :data:`LEVEL` intervals."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    r"""What a prediction gains over a reference prediction of the same targets.
+
+    .. math::
+        1 - S / S_\text{ref} \quad\text{(relative)}, \qquad S_\text{ref} - S \quad\text{(otherwise)}
+
+    Both are zero for the reference itself. RMSE and CRPS are relative: one is perfection. A log
+    density has no zero of its own, so NLL is a difference, in nats a row.
+
+    Args:
+        metric: the score S, one of those where lower is better.
+        relative: whether S is at best zero.
+        better: always "higher".
+    """
+
+    metric: Metric
+    relative: bool
+    better: Literal["higher"] = "higher"
+
+    def __call__(self, y: ArrayLike, prediction: Prediction, reference: Prediction) -> float:
+        score, other = self.metric(y, *prediction), self.metric(y, *reference)
+        if not self.relative:
+            return other - score
+        if other == 0:
+            raise ValueError(
+                f"the reference has {self.metric.name} 0, which nothing can improve on. "
+                "Compare with another reference, or leave the skill out."
+            )
+        return 1 - score / other
+
+
+SKILLS: Mapping[str, Skill] = MappingProxyType(
+    {
+        "rmse": Skill(METRICS["rmse"], relative=True),
+        "crps": Skill(METRICS["crps"], relative=True),
+        "nll": Skill(METRICS["nll"], relative=False),
+    }
+)
+"""The skills by the name of their score."""
+
+
+def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
+    r"""What n rows get from the training mean: :math:`N(\bar y,\, s^2 (1 + 1/n_\text{train}))`."""
+    (y,) = _aligned(y_train=y_train)
+    if len(y) < 2:
+        raise ValueError("one training row has no variance. Pass at least two.")
+    std = y.std(ddof=1) * np.sqrt(1 + 1 / len(y))
+    return np.full(n, y.mean()), np.full(n, std)
+
+
+def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> Prediction:
+    r"""What rows X, shape (n, d), get from ordinary least squares with an intercept.
+
+    .. math::
+        N\bigl(\hat y(x),\; s^2 (1 + h(x))\bigr), \qquad
+        s^2 = \frac{\|y - \hat y\|^2}{n_\text{train} - r - 1},
+
+    with h the leverage and r the rank of the centred inputs: constant and repeated columns are
+    harmless.
+    """
+    (A,), (y,), (B,) = _aligned(X_train=X_train), _aligned(y_train=y_train), _aligned(X=X)
+    center, scale = A.mean(axis=0), A.std(axis=0)
+    varying = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
+    center, scale = center[varying], scale[varying]
+    U, singular, Vt = np.linalg.svd((A[:, varying] - center) / scale, full_matrices=False)
+    r = int(np.sum(singular > 1e-9 * singular.max(initial=0.0)))
+    if len(y) <= r + 1:
+        raise ValueError(
+            f"{len(y)} training rows leave nothing to estimate the noise of a line in {r} "
+            "directions. Pass more rows, or compare with constant_reference."
+        )
+    Q = ((B[:, varying] - center) / scale) @ (Vt[:r].T / singular[:r])
+    b = U[:, :r].T @ (y - y.mean())
+    residual = y - y.mean() - U[:, :r] @ b
+    variance = residual @ residual / (len(y) - r - 1)
+    leverage = 1 / len(y) + np.einsum("nr,nr->n", Q, Q)
+    return y.mean() + Q @ b, np.sqrt(variance * (1 + leverage))
 
 
 def _standardized(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:

@@ -6,14 +6,17 @@ new total, when they are first needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from rwf.errors import IncompatibleModelsError
+from rwf.features.mixture import ProjectedFeatures
 from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
+from rwf.posterior import Prediction
+from rwf.projection import Remainder
 from rwf.rows import Block, block_rows, blocks
 from rwf.scaling import Standardizer
 from rwf.training import Shape
@@ -37,6 +40,12 @@ class FittedModel:
     statistics: Moments | RootMoments
     learn_priors: bool = True
 
+    @property
+    def projected(self) -> ProjectedFeatures | None:
+        """The atoms of projected weights, or ``None`` if weights are independent."""
+        first = self.shape.features.maps[0]
+        return first if isinstance(first, ProjectedFeatures) else None
+
     @cached_property
     def tuned(self) -> tuple[Tuned, ...]:
         """Variances and posterior of each output."""
@@ -56,6 +65,22 @@ class FittedModel:
         """Whether the statistics resolve the noise that was found."""
         return all(
             self.statistics.resolves(t.posterior.prior_variances, t.posterior.noise_variance)
+            for t in self.tuned
+        )
+
+    @cached_property
+    def remainders(self) -> tuple[Remainder, ...]:
+        """Of each output, the variance that projected atoms miss."""
+        atoms = self.projected
+        if atoms is None:
+            return tuple(Remainder() for _ in self.tuned)
+        reached = float(self.statistics.column_energies[: atoms.n_features].sum())
+        return tuple(
+            Remainder.learn(
+                variance=float(t.posterior.prior_variances[0]),
+                missing=atoms.kernel.diagonal - reached / self.statistics.n,
+                noise=t.posterior.noise_variance,
+            )
             for t in self.tuned
         )
 
@@ -99,44 +124,79 @@ class FittedModel:
         """Z of inputs in their own units, shape (n, p)."""
         return np.asarray(self.shape.features(self.scaler.inputs(X)), dtype=np.float64)
 
-    def _per_block(self, X: Array, f: Callable[[Array], Array]) -> Array:
+    def _blocks(self, X: Array) -> Iterator[Array]:
         size = block_rows(self.shape.features.n_features)
-        parts = [f(self.features(X[i : i + size])) for i in range(0, len(X), size)]
-        return np.concatenate(parts)
+        return (X[i : i + size] for i in range(0, len(X), size))
+
+    def _missing(self, Z: Array) -> Array:
+        """k(x, x) - ‖z(x)‖² at rows, shape (n,); zero for independent weights."""
+        return np.zeros(len(Z)) if self.projected is None else self.projected.missing(Z)
 
     def mean(self, X: Array) -> Array:
         """Predictive means, shape (n, k), in the units of y."""
         W = np.column_stack([t.posterior.mean for t in self.tuned])
-        return self.scaler.y.inverse(self._per_block(X, lambda Z: Z @ W))
+        values = np.concatenate([self.features(part) @ W for part in self._blocks(X)])
+        return self.scaler.y.inverse(values)
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive means and standard deviations of y, noise included, shapes (n, k)."""
+        means, variances = [], []
+        for part in self._blocks(X):
+            Z = self.features(part)
+            found = [self.predict_rows(Z, output) for output in range(len(self.tuned))]
+            means.append(np.column_stack([p.mean for p in found]))
+            variances.append(np.column_stack([p.variance for p in found]))
+        unit = self.scaler.y
+        return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
 
-        def both(Z: Array) -> Array:
-            parts = [t.posterior.predict(Z) for t in self.tuned]
-            return np.stack([np.column_stack([p.mean, p.variance]) for p in parts], axis=-1)
+    def predict_rows(self, Z: Array, output: int) -> Prediction:
+        """Prediction of one output in standardised units, from features."""
+        p = self.tuned[output].posterior.predict(Z)
+        return Prediction(p.mean, p.variance + self.remainders[output].extra(self._missing(Z)))
 
-        values = self._per_block(X, both)
-        return self.scaler.y.inverse(values[:, 0]), np.sqrt(values[:, 1]) * self.scaler.y.scale
+    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+        """Predictions of training rows, in standardised units, as if each had not been seen."""
+        Z = np.asarray(self.shape.features(rows.X), dtype=np.float64)
+        p = self.tuned[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights)
+        return Prediction(p.mean, p.variance + self.remainders[output].extra(self._missing(Z)))
 
-    def covariance(self, X: Array) -> Array:
-        """Covariance of y at the rows, noise included, shape (n, n, k)."""
-        Z = self.features(X)
-        parts = []
-        for t, scale in zip(self.tuned, self.scaler.y.scale, strict=True):
-            C = t.posterior.covariance(Z)
-            C[np.diag_indices_from(C)] += t.posterior.noise_variance
-            parts.append(C * scale**2)
-        return np.stack(parts, axis=-1)
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        """Covariance of y, or of f without noise, at the rows, shape (n, n, k)."""
+        Z, outputs = self.features(X), range(len(self.tuned))
+        parts = [self._function_covariance(X, Z, output) for output in outputs]
+        if noise:
+            for output in outputs:
+                parts[output][np.diag_indices(len(X))] += self._plain_noise(output)
+        return np.stack(parts, axis=-1) * self.scaler.y.scale**2
+
+    def _plain_noise(self, output: int) -> float:
+        """σ² without the part of it that stands for what the atoms miss."""
+        noise = self.tuned[output].posterior.noise_variance
+        return noise - self.remainders[output].in_noise
+
+    def _function_covariance(self, X: Array, Z: Array, output: int) -> Array:
+        C = self.tuned[output].posterior.covariance(Z)
+        if self.projected is not None:
+            missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
+            C += self.remainders[output].share * missing
+        return C
 
     def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
         """Draws of functions at the rows, with or without noise, shape (n, k, count)."""
-        weights = [t.posterior.sample_weights(count, rng) for t in self.tuned]
-        draws = self._per_block(X, lambda Z: np.stack([Z @ W for W in weights], axis=1))
+        Z = self.features(X)
+        draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.tuned]
+        if self.projected is not None:
+            missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
+            values, vectors = np.linalg.eigh(missing)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            for output, remainder in enumerate(self.remainders):
+                extra = root @ rng.normal(size=(len(X), count))
+                draws[output] += np.sqrt(remainder.share) * extra
         if noise:
-            sd = np.sqrt([t.posterior.noise_variance for t in self.tuned])
-            draws = draws + sd[:, None] * rng.normal(size=draws.shape)
-        return draws * self.scaler.y.scale[:, None] + self.scaler.y.center[:, None]
+            for output, draw in enumerate(draws):
+                draw += np.sqrt(self._plain_noise(output)) * rng.normal(size=draw.shape)
+        unit = self.scaler.y
+        return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
 
     @property
     def log_evidence(self) -> float:
@@ -153,8 +213,12 @@ def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMo
     return a + b
 
 
-def collect(scaler: Standardizer, shape: Shape, rows: Block, root: bool) -> Moments | RootMoments:
-    """The statistics of the rows, in one pass."""
+def collect(
+    scaler: Standardizer | None, shape: Shape, rows: Block, root: bool
+) -> Moments | RootMoments:
+    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
     p, k = shape.features.n_features, rows.y.shape[1]
-    parts = (scaler.rows(block) for block in blocks(rows, p))
+    parts = blocks(rows, p)
+    if scaler is not None:
+        parts = (scaler.rows(block) for block in parts)
     return (accumulate_root if root else accumulate)(shape.features, parts, k)

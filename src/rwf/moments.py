@@ -18,6 +18,7 @@ from scipy.linalg import blas, solve_triangular
 from rwf.factorization import factor_gram, gram_resolves_identity, stack_triangle
 from rwf.posterior import Posterior, posterior_of_rows
 from rwf.rows import Block
+from rwf.threads import one_blas_thread
 from rwf.types import Array, FloatArray
 
 
@@ -46,6 +47,9 @@ class Statistics(Protocol):
     ) -> Posterior: ...
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool: ...
+
+    @property
+    def column_energies(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Moments:
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
         return gram_resolves_identity(float(self.ZtZ.diagonal() @ prior_variances) / noise_variance)
+
+    @property
+    def column_energies(self) -> Array:
+        """‖z_j‖² of every column, shape (p,)."""
+        return self.ZtZ.diagonal()
 
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         scale = np.sqrt(prior_variances)
@@ -114,6 +123,13 @@ class RootMoments:
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         return True
 
+    @property
+    def column_energies(self) -> Array:
+        """‖z_j‖² of every column, shape (p,)."""
+        p = len(self.R) - self.n_outputs
+        energies: Array = np.sum(self.R[:, :p] ** 2, axis=0)
+        return energies
+
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         p = len(prior_variances)
         column = self.R[:, p + output]
@@ -148,10 +164,11 @@ def accumulate_root(features: Features, blocks: Iterable[Block], n_outputs: int)
     """One pass over the rows in square-root form."""
     size = features.n_features + n_outputs
     R, n = np.zeros((size, size)), 0.0
-    for block in blocks:
-        Z, y = weighted(features, block)
-        R = stack_triangle(R, np.hstack([Z, y]))
-        n += float(block.weights.sum())
+    with one_blas_thread():  # the many small products of a QR decomposition gain nothing by more
+        for block in blocks:
+            Z, y = weighted(features, block)
+            R = stack_triangle(R, np.hstack([Z, y]))
+            n += float(block.weights.sum())
     return RootMoments(R, n, n_outputs)
 
 

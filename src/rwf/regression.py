@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from rwf.errors import NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit_report import FitReport
-from rwf.fitting import Settings, fit
+from rwf.fitting import IndependentRecipe, Recipe, Settings, fit
 from rwf.model import FittedModel
 from rwf.scaling import Standardizer
 from rwf.types import Array
@@ -55,6 +55,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     n_components: int | None
     ard: bool
+    log_skewed: bool
     trend: Trend
     variances: Variances
     max_iter: int
@@ -65,6 +66,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     @abstractmethod
     def _families(self, scaler: Standardizer) -> list[Family]:
         """The blocks of features, without the trend."""
+
+    def _recipe(self) -> Recipe:
+        """How the shape is learned."""
+        return IndependentRecipe(lambda scaler: self._families(scaler) + self._trend())
 
     def _trend(self) -> list[Family]:
         trends: dict[str, list[Family]] = {
@@ -93,6 +98,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             n_starts=1 + self.n_restarts,
             max_iter=self.max_iter,
             learn_priors=self.variances == "block",
+            ard=self.ard,
+            log_skewed=self.log_skewed,
         )
 
     def _progress(self, message: str) -> None:
@@ -110,11 +117,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         rows, self._single_output = check_rows(self, X, y, sample_weight, reset=True)
         self.model_, self.fit_report_ = fit(
             rows,
-            lambda scaler: self._families(scaler) + self._trend(),
+            self._recipe(),
             self._settings(),
             generator(self.random_state),
-            ard=self.ard,
-            progress=self._progress,
+            self._progress,
         )
         self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.starts if s.chosen))
         self._warn_if_no_better()

@@ -1,7 +1,8 @@
-"""Units: inputs and targets are brought to unit spread before learning, and back afterwards.
+"""Units: inputs and targets are brought to unit spread before anything is learned, and back.
 
-With one length-scale per column (ARD) every column is standardised. Without, all columns are
-divided by the one largest span, so that distances keep their meaning, as for coordinates on a map.
+With one length-scale per column (ARD) every column is standardised, and strongly skewed ones are
+replaced by their logarithms. Without, all columns are divided by the one largest span, so that
+distances keep their meaning, as for coordinates on a map.
 """
 
 from __future__ import annotations
@@ -12,18 +13,26 @@ from typing import Self
 import numpy as np
 
 from rwf.rows import Block
-from rwf.types import Array, IntArray
+from rwf.types import Array, BoolArray, IntArray
 
 CONSTANT = 1e-13
-"""A column whose span is below this part of its largest magnitude is constant up to rounding."""
+"""A column whose span is below this fraction of its largest magnitude is constant."""
 
 FAR = 1e30
 """Largest distance of an input in standardised units, so that squares stay finite."""
 
+SKEWED = 1.0
+"""Columns whose skewness is beyond this get a logarithm, if they have more than FEW values."""
+
+FEW = 5
+
+BEND = 5.0
+"""How sharply: v ↦ log(1 + 5v), v the distance from the end of the short tail in deviations."""
+
 
 @dataclass(frozen=True)
 class Affine:
-    """v ↦ (v - center)/scale, column by column, on the columns that vary.
+    """v ↦ (v - center)/scale, column by column.
 
     Args:
         center: shape (d,).
@@ -33,11 +42,11 @@ class Affine:
 
     center: Array
     scale: Array
-    varies: Array
+    varies: BoolArray
 
     @classmethod
     def learn(cls, values: Array, weights: Array, *, common_scale: bool = False) -> Self:
-        """Weighted mean and standard deviation, or mid-range and largest span, without overflow."""
+        """Weighted mean and deviation, or mid-range and largest span, without overflow."""
         low, high = values.min(axis=0), values.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         varies = half > CONSTANT * np.maximum(np.abs(low), np.abs(high))
@@ -61,21 +70,62 @@ class Affine:
 
 
 @dataclass(frozen=True)
+class Logarithm:
+    r"""v ↦ ±log(1 + 5 (±v - low)) on chosen columns, standardised again; others stay.
+
+    Args:
+        chosen: which columns, shape (d,).
+        sign: the direction of the long tail, +1 or -1, shape (d,).
+        low: the end of the short tail, after the sign, shape (d,); values beyond it count as there.
+        unit: center and scale of the logarithms.
+    """
+
+    chosen: BoolArray
+    sign: Array
+    low: Array
+    unit: Affine
+
+    @classmethod
+    def learn(cls, values: Array, weights: Array) -> Self:
+        """Choose the skewed columns among standardised ones."""
+        share = weights / weights.sum()
+        skewness = share @ values**3
+        many = np.array([len(np.unique(column)) > FEW for column in values.T], dtype=bool)
+        sign = np.where(skewness < 0, -1.0, 1.0)
+        low = (sign * values).min(axis=0)
+        chosen = (np.abs(skewness) > SKEWED) & many
+        bent = np.log1p(BEND * (sign * values - low))
+        return cls(chosen, sign, low, Affine.learn(bent, weights))
+
+    def __call__(self, values: Array) -> Array:
+        bent = np.log1p(BEND * np.maximum(self.sign * values - self.low, 0.0))
+        return np.where(self.chosen, self.sign * self.unit(bent), values)
+
+    def inverse(self, values: Array) -> Array:
+        bent = self.unit.inverse(self.sign * values)
+        return np.where(self.chosen, self.sign * (self.low + np.expm1(bent) / BEND), values)
+
+
+@dataclass(frozen=True)
 class Standardizer:
     """Units of inputs and targets.
 
     Args:
         X: the inputs' map; constant columns are dropped after it.
         y: the targets' map.
+        logarithm: of skewed inputs, or ``None``.
     """
 
     X: Affine
     y: Affine
+    logarithm: Logarithm | None = None
 
     @classmethod
-    def learn(cls, rows: Block, *, ard: bool) -> Self:
+    def learn(cls, rows: Block, *, ard: bool, log_skewed: bool = False) -> Self:
         X = Affine.learn(rows.X, rows.weights, common_scale=not ard)
-        return cls(X, Affine.learn(rows.y, rows.weights))
+        y = Affine.learn(rows.y, rows.weights)
+        logarithm = Logarithm.learn(X(rows.X), rows.weights) if log_skewed and ard else None
+        return cls(X, y, logarithm)
 
     @property
     def columns(self) -> IntArray:
@@ -85,15 +135,18 @@ class Standardizer:
     def inputs(self, X: Array) -> Array:
         """Inputs in standardised units; those beyond :data:`FAR` are moved there."""
         with np.errstate(over="ignore"):
-            unit = self.X(X)[:, self.columns]
-        return np.ascontiguousarray(np.clip(unit, -FAR, FAR))
+            unit = np.clip(self.X(X), -FAR, FAR)
+        if self.logarithm is not None:
+            unit = self.logarithm(unit)
+        return np.ascontiguousarray(unit[:, self.columns])
 
     def rows(self, rows: Block) -> Block:
         return Block(self.inputs(rows.X), self.y(rows.y), rows.weights)
 
     def original_inputs(self, X: Array) -> Array:
         """The inverse of :meth:`inputs`; dropped columns have their constant value."""
-        full = np.tile(self.X.center, (len(X), 1))
-        columns = self.columns
-        full[:, columns] = X * self.X.scale[columns] + self.X.center[columns]
-        return full
+        unit = np.zeros((len(X), len(self.X.center)))
+        unit[:, self.columns] = X
+        if self.logarithm is not None:
+            unit = self.logarithm.inverse(unit)
+        return self.X.inverse(unit)

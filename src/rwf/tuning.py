@@ -70,7 +70,7 @@ def tune(
 
     v = np.append(start.log_noise, start.log_priors if learn_priors else [])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
-    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-8, gtol=1e-6, corrections=10)
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-7, gtol=1e-6, corrections=10)
     best = unpack(top.x)
     posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]

@@ -12,3 +12,4 @@ FloatArray: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 """Feature values, which may be stored in single precision."""
 
 IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]

@@ -150,7 +150,7 @@ def radial(
                 z = factor[j] * (1.0 - c * q[j])
                 for _ in range(order - 2):
                     z *= h
-                out[i, j] = z
+                out[i, j] = z if h > 0.0 else 0.0
 
 
 @_compiled
@@ -213,7 +213,7 @@ def ridge(
                 z = factor[j] * (1.0 - c * q)
                 for _ in range(order - 2):
                     z *= h
-                out[i, j] = z
+                out[i, j] = z if h > 0.0 else 0.0
 
 
 @_compiled

@@ -19,7 +19,7 @@ from rwf.measures import Measure
 from rwf.types import Array
 from rwf.wavelets import TensorWavelet
 
-LOG_WIDTH_BOUNDS = (-4.0, 2.2)
+LOG_WIDTH_BOUNDS = (-7.0, 3.0)
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,9 @@ class RidgeFeatures:
         psi, m = self.wavelet, self.n_features
         factor = np.full(m, m**-0.5)
         Z = np.empty((len(X), m), dtype=X.dtype)
-        if isinstance(psi, MexicanHat):
+        if type(psi) is MexicanHat:
             self._fuse(X, factor, _fused.HAT, psi.curvature(1), 0, Z)
-        elif isinstance(psi, CompactHat):
+        elif type(psi) is CompactHat:
             self._fuse(X, factor, _fused.COMPACT_HAT, psi.curvature(1), psi.order, Z)
         else:
             for rows in row_chunks(len(X), m):

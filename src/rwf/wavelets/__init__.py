@@ -42,6 +42,7 @@ WAVELETS: dict[str, Callable[[], Wavelet]] = {
     "complex_morlet": ComplexMorlet,
     "gaussian_derivative": GaussianDerivative,
     "haar": Haar,
+    "db1": Haar,
 }
 
 
@@ -52,7 +53,7 @@ def as_wavelet(wavelet: str | Wavelet) -> Wavelet:
     if isinstance(wavelet, str):
         if wavelet in WAVELETS:
             return WAVELETS[wavelet]()
-        if wavelet.startswith("db") and wavelet[2:].isdigit():
+        if wavelet.startswith("db") and wavelet[2:].isdecimal():
             return Daubechies(order=int(wavelet[2:]))
-    names = ", ".join([*WAVELETS, "db1 … db38"])
+    names = ", ".join([*WAVELETS, "db2 … db38"])
     raise ValueError(f"wavelet={wavelet!r} is unknown: use one of {names}, or a Wavelet object.")

@@ -23,9 +23,10 @@ class RadialWavelet(Wavelet):
 
         class Sombrero(RadialWavelet):
             def profile(self, q, d):
-                return (1 - q / d) / (1 + q) ** (d + 2)
+                return (1 - (d + 2) * q / d) / (1 + q) ** (d + 2)
             def slope(self, q, d):
-                return -1 / d / (1 + q) ** (d + 2) - (d + 2) * (1 - q / d) / (1 + q) ** (d + 3)
+                tail = (1 - (d + 2) * q / d) / (1 + q) ** (d + 3)
+                return -(d + 2) * (1 / d / (1 + q) ** (d + 2) + tail)
 
     Its constants are then found numerically; override :meth:`constants` where they are known.
     """
@@ -143,7 +144,7 @@ class CompactHat(RadialWavelet):
     order: int = 4
 
     def __post_init__(self) -> None:
-        if self.order < 3:
+        if self.order != int(self.order) or self.order < 3:
             raise ValueError(
                 f"order={self.order} gives no continuous wavelet: use an integer of at least 3."
             )

@@ -75,8 +75,10 @@ class Daubechies(TensorWavelet):
     order: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= 38:
-            raise ValueError(f"order={self.order}: PyWavelets has db1 to db38.")
+        if self.order != int(self.order) or not 2 <= self.order <= 38:
+            raise ValueError(
+                f"order={self.order!r}: there are db2 to db38, and db1 is the Haar wavelet, Haar()."
+            )
 
     def table(self) -> tuple[Array, float, float]:
         """Values, grid step and left end of the support."""
@@ -94,7 +96,7 @@ class Daubechies(TensorWavelet):
 
     def line_constants(self) -> Constants:
         values, step, _ = self.table()
-        # db1 jumps and db2 has Hölder exponent 0.55: their slopes are unbounded.
+        # db2 has Hölder exponent 0.55: its slopes are unbounded.
         smooth = self.order > 2
         return Constants(
             l2_constant=1.0,

@@ -1,0 +1,1 @@
+"""What rwf is compared with: one file a method, each with ``fit``, ``predict`` and ``facts``."""

@@ -1,0 +1,55 @@
+"""Scaling for methods that bring none: learned on the rows of ``fit``, undone in ``predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+import numpy as np
+
+from rwf.types import Array
+
+
+class Method(Protocol):
+    """What the harness asks of a method: Gaussian predictions, the noise included."""
+
+    def fit(self, X: Array, y: Array) -> object: ...
+
+    def predict(self, X: Array) -> tuple[Array, Array]: ...
+
+    def facts(self) -> Mapping[str, object]: ...
+
+
+class Standardized:
+    """A method that sees columns and targets of mean 0 and standard deviation 1.
+
+    Args:
+        method: works in standardised units; columns that do not vary are taken away from it.
+    """
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+
+    def fit(self, X: Array, y: Array) -> Self:
+        self._columns = np.flatnonzero(X.std(axis=0) > 1e-12 * np.abs(X).max(axis=0))
+        varying = X[:, self._columns]
+        self._center, self._scale = varying.mean(axis=0), varying.std(axis=0)
+        self._y_center, self._y_scale = float(y.mean()), float(y.std()) or 1.0
+        self.method.fit(self._inputs(X), (y - self._y_center) / self._y_scale)
+        return self
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        mean, std = self.method.predict(self._inputs(X))
+        return self._y_center + self._y_scale * mean, self._y_scale * std
+
+    def facts(self) -> Mapping[str, object]:
+        """Those of the method, a noise variance in squared units of y."""
+        facts = dict(self.method.facts())
+        noise = facts.get("noise_variance")
+        if isinstance(noise, float):
+            facts["noise_variance"] = noise * self._y_scale**2
+        return facts
+
+    def _inputs(self, X: Array) -> Array:
+        scaled: Array = (X[:, self._columns] - self._center) / self._scale
+        return scaled

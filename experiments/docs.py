@@ -1,0 +1,92 @@
+"""Generated sections of the docs: what stands between two markers is rebuilt from stored rows.
+
+A page says where, and what: ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``.
+Figures are linked where their file exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from experiments.figures import FIGURES
+from experiments.methods import NOTES
+from experiments.plan import load_suite
+from experiments.store import RESULTS, read, results_file
+from experiments.tables import conditions, failures, suite_tables
+
+ROOT = Path(__file__).parent.parent
+SECTION = re.compile(
+    r"(<!-- begin generated: (?P<name>[\w-]+) -->\n).*?(<!-- end generated -->)", flags=re.DOTALL
+)
+
+
+def tables_section(suite_name: str, *fields: str) -> Callable[[Path], str]:
+    """The tables of some measures, what failed, and under what conditions."""
+
+    def build(results: Path) -> str:
+        suite = load_suite(suite_name)
+        rows = read(results_file(suite_name, results))
+        if not rows:
+            return suite_tables(suite, rows, fields[0])
+        parts = [suite_tables(suite, rows, field) for field in fields]
+        notes = [note for note in NOTES if any(note[0] in part for part in parts)]
+        failed = failures(rows)
+        parts += ["  \n".join(notes)] if notes else []
+        parts += [f"Failed runs:\n\n{failed}"] if failed else []
+        return "\n\n".join([*parts, conditions(rows)])
+
+    return build
+
+
+def figure_section(name: str, caption: str) -> Callable[[Path], str]:
+    def build(results: Path) -> str:
+        path = FIGURES / f"{name}.png"
+        return f"![{caption}](figures/{name}.png)" if path.exists() else "No figure is drawn yet."
+
+    return build
+
+
+SECTIONS: Mapping[str, Callable[[Path], str]] = {
+    "readme-tables": tables_section("tables", "rmse", "coverage95"),
+    "tables-accuracy": tables_section("tables", "rmse", "crps", "nll", "rmse_skill_linear"),
+    "tables-calibration": tables_section("tables", "coverage95", "width95", "calibration_error"),
+    "tables-cost": tables_section("tables", "fit_seconds", "predict_seconds", "peak_memory_mb"),
+    "choice": tables_section("tables-choice", "rmse", "nll"),
+    "shifted": tables_section("shifted", "rmse", "nll", "coverage95"),
+    "atoms": tables_section("atoms", "rmse"),
+    "figure-atoms": figure_section("atoms", "RMSE against the number of atoms on three tables"),
+    "figure-calibration": figure_section("calibration", "Observed against nominal coverage"),
+}
+"""What can be generated, by the name in the marker."""
+
+
+def regenerated(text: str, results: Path = RESULTS) -> str:
+    """A page with its generated sections rebuilt; the rest as it was."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in SECTIONS:
+            raise ValueError(f"no generated section {name!r}: use one of {', '.join(SECTIONS)}.")
+        return f"{match[1]}\n{SECTIONS[name](results)}\n\n{match[3]}"
+
+    return SECTION.sub(replace, text)
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """The pages that have generated sections."""
+    candidates = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    return [page for page in candidates if SECTION.search(page.read_text(encoding="utf-8"))]
+
+
+def rewrite_pages(results: Path = RESULTS, root: Path = ROOT) -> list[Path]:
+    """Rebuild every page; returns those that changed."""
+    changed = []
+    for page in pages(root):
+        old = page.read_text(encoding="utf-8")
+        new = regenerated(old, results)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            changed.append(page)
+    return changed

@@ -1,0 +1,104 @@
+"""Figures from stored rows: error against the number of atoms, and calibration curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from experiments.data import UNITS
+from experiments.plan import load_suite
+from experiments.store import JSON, RESULTS, Row, read, results_file
+from rwf.metrics import LEVELS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIGURES = Path(__file__).parent.parent / "docs" / "figures"
+
+STYLES: Mapping[str, tuple[str, str, str]] = {
+    "rwf": ("RWF, projected", "#0072B2", "o"),
+    "rwf-independent": ("RWF, independent", "#56B4E9", "s"),
+    "rff": ("RFF", "#D55E00", "^"),
+    "exact-matern32": ("exact GP, Matérn-3/2", "#009E73", "v"),
+    "boosting": ("boosting", "#8C8C8C", "D"),
+}
+"""Name, colour and marker of the methods that figures show; the colours are Okabe and Ito's."""
+
+
+def error_by_atoms(ax: Axes, rows: Sequence[Row]) -> Axes:
+    """RMSE of every method against its number of atoms, with standard errors over splits."""
+    for method, (label, colour, marker) in STYLES.items():
+        groups: dict[int, list[float]] = {}
+        for row in rows:
+            if row["method"] == method and row["error"] is None:
+                atoms = cast(int, cast(dict[str, JSON], row["settings"])["n_components"])
+                groups.setdefault(atoms, []).append(cast(float, row["rmse"]))
+        if groups:
+            atoms_seen = sorted(groups)
+            means = [np.mean(groups[a]) for a in atoms_seen]
+            errors = [np.std(groups[a]) / np.sqrt(max(1, len(groups[a]) - 1)) for a in atoms_seen]
+            ax.errorbar(
+                atoms_seen, means, errors, color=colour, marker=marker, markersize=4, label=label
+            )
+    ax.set_xscale("log")
+    ax.set_xlabel("atoms D")
+    return ax
+
+
+def calibration(ax: Axes, rows: Sequence[Row]) -> Axes:
+    """Observed against nominal coverage, the mean over splits; the diagonal is calibrated."""
+    ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
+    for method, (label, colour, _) in STYLES.items():
+        curves = [row["coverages"] for row in rows if row["method"] == method and not row["error"]]
+        if curves:
+            observed = np.mean(np.asarray(curves, dtype=np.float64), axis=0)
+            ax.plot(LEVELS, observed, color=colour, label=label)
+    ax.set_xlabel("nominal coverage")
+    return ax
+
+
+def panels(
+    rows: Sequence[Row],
+    tasks: Sequence[str],
+    draw: Callable[[Axes, Sequence[Row]], Axes],
+    ylabel: Callable[[str], str],
+    columns: int = 3,
+) -> Figure:
+    """One panel a task, under one legend."""
+    from matplotlib.figure import Figure
+
+    lines = -(-len(tasks) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.7 * lines + 0.4), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for ax, task in zip(axes, tasks, strict=False):
+        draw(ax, [row for row in rows if row["task"] == task])
+        ax.set_title(task)
+        ax.set_ylabel(ylabel(task))
+    for ax in axes[len(tasks) :]:
+        ax.set_visible(False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(STYLES), frameon=False)
+    return figure
+
+
+def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
+    """Write every figure whose rows are stored; returns the files."""
+    written = []
+    for name, suite_name, draw, ylabel in (
+        ("atoms", "atoms", error_by_atoms, lambda task: f"RMSE ({UNITS.get(task, 'target')})"),
+        ("calibration", "tables", calibration, lambda task: "observed coverage"),
+    ):
+        suite = load_suite(suite_name)
+        rows = read(results_file(suite_name, results))
+        tasks = [task for task in suite.tasks if any(row["task"] == task for row in rows)]
+        if tasks:
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / f"{name}.png"
+            figure = panels(rows, tasks, draw, ylabel)
+            figure.savefig(path, dpi=150, metadata={"Software": None})
+            written.append(path)
+    return written

@@ -1,0 +1,133 @@
+"""Methods by name: each a factory of ``(settings, random_state)``.
+
+A name with a colon, ``module:factory``, is imported: a method of your own needs no entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Self
+
+from experiments.baselines.boosting import Boosting
+from experiments.baselines.exact_gp import ExactGP
+from experiments.baselines.kernel_map import KernelMapRidge, Kind
+from experiments.baselines.standardized import Method, Standardized
+from experiments.baselines.trivial import Constant, Linear
+from experiments.store import JSON
+from rwf import RFFRegressor, RWFRegressor
+from rwf.types import Array
+
+Settings = Mapping[str, Any]  # checked by the constructors that take them
+Factory = Callable[[Settings, int], Method]
+
+REPORTED = ("n_rows", "statistics", "at_bounds", "jitter", "seconds")
+"""What of a fit report becomes a fact of the row."""
+
+
+class Regressor:
+    """One of ours, which scales by itself, behind the harness' interface."""
+
+    def __init__(self, model: RWFRegressor | RFFRegressor) -> None:
+        self.model = model
+
+    def fit(self, X: Array, y: Array) -> Self:
+        self.model.fit(X, y)
+        return self
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        return self.model.predict(X, return_std=True)
+
+    def facts(self) -> Mapping[str, object]:
+        report = self.model.fit_report_
+        return {
+            "noise_variance": self.model.noise_variance_,
+            "n_features": self.model.n_features_out_,
+            "starts": len(report.starts),
+            **{name: getattr(report, name) for name in REPORTED if hasattr(report, name)},
+        }
+
+
+def _rwf(**fixed: object) -> Factory:
+    return lambda settings, seed: Regressor(
+        RWFRegressor(**{**fixed, **settings, "random_state": seed})
+    )
+
+
+def _rff(**fixed: object) -> Factory:
+    return lambda settings, seed: Regressor(
+        RFFRegressor(**{**fixed, **settings, "random_state": seed})
+    )
+
+
+def _from_paper(settings: Settings, seed: int) -> Method:
+    return Regressor(
+        RWFRegressor.from_paper(**{"n_components": 1000, **settings, "random_state": seed})
+    )
+
+
+def _exact(kernel: str) -> Factory:
+    return lambda settings, seed: Standardized(ExactGP(kernel, random_state=seed, **settings))
+
+
+def _kernel_map(kind: Kind) -> Factory:
+    return lambda settings, seed: Standardized(KernelMapRidge(kind, random_state=seed, **settings))
+
+
+METHODS: Mapping[str, Factory] = MappingProxyType(
+    {
+        "rwf": _rwf(),
+        "rwf-nolog": _rwf(log_skewed=False),
+        "rwf-independent": _rwf(prior="independent"),
+        "rwf-paper": _from_paper,
+        "rff": _rff(),
+        "rff-3": _rff(n_blocks=3),
+        "exact-se": _exact("se"),
+        "exact-matern32": _exact("matern32"),
+        "exact-matern52": _exact("matern52"),
+        "rbfsampler": _kernel_map("rbfsampler"),
+        "nystroem": _kernel_map("nystroem"),
+        "boosting": lambda settings, seed: Boosting(random_state=seed, **settings),
+        "linear": lambda settings, seed: Linear(**settings),
+        "constant": lambda settings, seed: Constant(**settings),
+    }
+)
+
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "rwf": "**RWF, the default**",
+        "rwf-nolog": "RWF without the log of skewed columns",
+        "rwf-independent": "RWF, independent weights",
+        "rwf-paper": "RWF as printed in the paper, D = 1000",
+        "rff": "RFF on our engine",
+        "rff-3": "RFF on our engine, three blocks",
+        "exact-se": "exact GP, squared exponential ¹",
+        "exact-matern32": "exact GP, Matérn-3/2 ¹",
+        "exact-matern52": "exact GP, Matérn-5/2 ¹",
+        "rbfsampler": "RBFSampler + BayesianRidge",
+        "nystroem": "Nystroem + BayesianRidge",
+        "boosting": "HistGradientBoosting ²",
+        "linear": "linear least squares",
+        "constant": "constant",
+    }
+)
+"""What tables call the methods; the notes ¹ and ² are :data:`NOTES`."""
+
+NOTES = (
+    "¹ ARD, with linear and constant terms; a random subset of 2000 training rows where there are "
+    "more.",
+    "² Default settings. Its error bar is one standard deviation for all rows, from 5-fold "
+    "cross-validated residuals.",
+)
+
+
+def make(name: str, settings: Mapping[str, JSON], random_state: int) -> Method:
+    """A method, ready to fit."""
+    if ":" in name:
+        module, factory = name.split(":")
+        made: Method = getattr(import_module(module), factory)(settings, random_state)
+        return made
+    if name not in METHODS:
+        raise ValueError(f"no method {name!r}: use one of {', '.join(METHODS)}, or module:factory.")
+    return METHODS[name](settings, random_state)

@@ -1,0 +1,90 @@
+"""A suite: which tasks, methods, splits and settings, expanded to its runs."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.run import Run
+from experiments.store import JSON
+
+SUITES = Path(__file__).parent / "suites"
+"""Where suites are described, one TOML file each."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What a file in ``suites/`` says.
+
+    Args:
+        name: the file's, without its ending.
+        description: one sentence, printed above the suite's tables.
+        tasks, methods, splits: every combination is run.
+        grid: settings of which every combination of values is run.
+        timeout: seconds after which a run has failed.
+    """
+
+    name: str
+    description: str
+    tasks: tuple[str, ...]
+    methods: tuple[str, ...]
+    splits: tuple[int, ...]
+    grid: Mapping[str, tuple[JSON, ...]]
+    timeout: float
+
+    def settings(self) -> list[dict[str, JSON]]:
+        """Every combination of the grid: one empty set of settings if there is none."""
+        return [
+            dict(zip(self.grid, values, strict=True))
+            for values in itertools.product(*self.grid.values())
+        ]
+
+    def runs(
+        self, tasks: Collection[str] | None = None, methods: Collection[str] | None = None
+    ) -> list[Run]:
+        """The runs, a split at a time, so that an interrupted session leaves whole tables."""
+        chosen_tasks = _chosen("tasks", self.tasks, tasks)
+        chosen_methods = _chosen("methods", self.methods, methods)
+        return [
+            Run(task, method, split, settings)
+            for split in self.splits
+            for task in chosen_tasks
+            for settings in self.settings()
+            for method in chosen_methods
+        ]
+
+
+def load_suite(name: str, directory: Path = SUITES) -> Suite:
+    """Read ``<name>.toml``."""
+    path = directory / f"{name}.toml"
+    if not path.is_file():
+        known = ", ".join(suite_names(directory)) or "none"
+        raise ValueError(f"no suite {name!r} in {directory.name}/: there are {known}.")
+    text = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Suite(
+        name=name,
+        description=text["description"],
+        tasks=tuple(text["tasks"]),
+        methods=tuple(text["methods"]),
+        splits=tuple(range(text["first_split"], text["last_split"] + 1)),
+        grid={key: tuple(values) for key, values in text.get("grid", {}).items()},
+        timeout=text["timeout"],
+    )
+
+
+def suite_names(directory: Path = SUITES) -> list[str]:
+    return sorted(path.stem for path in directory.glob("*.toml"))
+
+
+def _chosen(kind: str, all_of: tuple[str, ...], some: Collection[str] | None) -> list[str]:
+    """Those of ``all_of`` that were asked for."""
+    unknown = set(some or ()) - set(all_of)
+    if unknown:
+        raise ValueError(
+            f"{kind} {', '.join(sorted(unknown))} are not in the suite, which has "
+            f"{', '.join(all_of)}."
+        )
+    return [name for name in all_of if some is None or name in some]

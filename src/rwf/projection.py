@@ -1,0 +1,192 @@
+r"""Projected weights: the infinite wavelet kernel on D atoms, w ~ N(0, K_TT⁻¹) instead of iid.
+
+Atoms sit at rows T, and f(x) = k_T(x)ᵀw. With this prior the model is the Gaussian process of the
+kernel k projected on the span of its atoms: no Monte-Carlo error remains in the kernel, and with an
+atom at every row it is the exact process. It is what the literature calls subset of regressors, or
+Nyström. Whitened features :math:`z = L^{-1} k_T(x)`, :math:`K_{TT} = LL^\top`, have iid weights, so
+all else is Bayesian linear regression, and its moments add as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from rwf.ascent import maximize
+from rwf.exact import exact_evidence
+from rwf.features.base import Family
+from rwf.features.mixture import HatMixture, ProjectedFeatures
+from rwf.features.stack import Stack
+from rwf.rows import Block
+from rwf.threads import in_parallel
+from rwf.training import LOW_DIMENSION, START_NOISE, Progress, Shape, Start
+from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS, names_at_bounds
+from rwf.types import Array
+
+HIDDEN = 1e-3
+"""Jitter of K_TT hides variances below this fraction of the noise."""
+
+LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
+"""Bounds of that jitter, relative to k(x, x)."""
+
+
+@dataclass(frozen=True)
+class Remainder:
+    r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
+
+    The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the
+    deviation from it is added, g(r(x) - r̄). With an atom at every row r̄ = 0, and the variance is
+    that of the exact process; with few atoms g = σ²/2r̄ keeps the total above half of what it was.
+
+    Args:
+        share: g c².
+        in_noise: g r̄.
+    """
+
+    share: float = 0.0
+    in_noise: float = 0.0
+
+    @classmethod
+    def learn(cls, variance: float, missing: float, noise: float) -> Self:
+        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
+        average = variance * max(missing, 0.0)
+        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
+        return cls(g * variance, g * average)
+
+    def extra(self, missing: Array) -> Array:
+        """g(r(x) - r̄), from k(x, x) - ‖z(x)‖² at rows."""
+        return self.share * missing - self.in_noise
+
+
+@dataclass(frozen=True)
+class KernelShape:
+    """A kernel and the variances that go with it.
+
+    Args:
+        kernel: k.
+        log_trend: log prior variance of each block of trend columns.
+        log_noise: log noise variance of each output, shape (k,).
+    """
+
+    kernel: HatMixture
+    log_trend: Array
+    log_noise: Array
+
+
+def first_kernel(
+    n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool
+) -> KernelShape:
+    """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span)."""
+    kernel = HatMixture(
+        log_variances=np.full(n_blocks, -np.log(n_blocks)),
+        log_roughness=np.zeros(n_blocks),
+        log_lengths=np.full((n_blocks, d), 0.5 * np.log(d) if ard else 0.0),
+        ard=ard,
+    )
+    log_trend = np.array([family.start_log_prior for family in trend])
+    return KernelShape(kernel, log_trend, np.full(n_outputs, np.log(START_NOISE)))
+
+
+def other_kernel(first: KernelShape, index: int, rng: np.random.Generator) -> KernelShape:
+    """The index-th start: other lengths, jittered so that blocks come apart."""
+    lengths = first.kernel.log_lengths
+    n_blocks, d = lengths.shape
+    if n_blocks > 1 or (index > 0 and d > LOW_DIMENSION):
+        width = d if first.kernel.ard else 1
+        lengths = lengths + 0.3 * rng.normal(size=(n_blocks, width))
+    if d <= LOW_DIMENSION:
+        lengths = lengths - index * np.log(4.0)
+    return replace(first, kernel=replace(first.kernel, log_lengths=lengths))
+
+
+def climb_kernel(
+    shape: KernelShape, trend: Stack | None, rows: Block, max_iter: int
+) -> tuple[KernelShape, Start]:
+    """L-BFGS on the exact evidence of the rows over noise, trend and kernel."""
+    begun = time.perf_counter()
+    k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
+    Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
+    groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
+
+    def unpack(v: Array) -> KernelShape:
+        return KernelShape(shape.kernel.with_theta(v[k + t :]), v[k : k + t], v[:k])
+
+    def objective(v: Array) -> tuple[float, Array]:
+        s = unpack(v)
+        e = exact_evidence(s.kernel, rows, Z, groups, s.log_trend, s.log_noise)
+        return e.value / n, np.concatenate([e.log_noise, e.log_priors, e.theta]) / n
+
+    bounds = np.vstack(
+        [
+            np.tile(LOG_NOISE_BOUNDS, (k, 1)),
+            np.tile(LOG_PRIOR_BOUNDS, (t, 1)),
+            shape.kernel.bounds,
+        ]
+    )
+    start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
+    top = maximize(
+        objective, start, bounds, max_iter=max_iter, ftol=1e-9, gtol=1e-6, corrections=20
+    )
+    names = [f"noise variance {i}" for i in range(k)]
+    names += [f"prior variance of trend block {i}" for i in range(t)]
+    names += [f"kernel parameter {i}" for i in range(len(shape.kernel.theta))]
+    report = Start(
+        log_evidence_per_row=top.value,
+        iterations=top.iterations,
+        seconds=time.perf_counter() - begun,
+        chosen=False,
+        at_bounds=names_at_bounds(top.x, bounds, names),
+    )
+    return unpack(top.x), report
+
+
+def learn_kernel(
+    first: KernelShape,
+    trend: Stack | None,
+    rows: Block,
+    rng: np.random.Generator,
+    *,
+    n_starts: int,
+    max_iter: int,
+    progress: Progress,
+) -> tuple[KernelShape, list[Start]]:
+    """The kernel of highest evidence on these rows, among several starts."""
+    begin = [other_kernel(first, index, rng) for index in range(n_starts)]
+    budget = max_iter if n_starts == 1 else max(1, max_iter // 3)
+
+    def attempt(index: int) -> tuple[KernelShape, Start]:
+        shape, report = climb_kernel(begin[index], trend, rows, budget)
+        progress(
+            f"start {index + 1}/{n_starts}: log evidence {report.log_evidence_per_row:.4f} per "
+            f"row, {report.iterations} iterations, {report.seconds:.1f} s"
+        )
+        return shape, report
+
+    tried = in_parallel(attempt, range(n_starts))
+    best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
+    shape, report = tried[best]
+    if n_starts > 1 and report.iterations >= budget:
+        shape, more = climb_kernel(shape, trend, rows, max_iter - budget)
+        report = replace(
+            more,
+            iterations=report.iterations + more.iterations,
+            seconds=report.seconds + more.seconds,
+        )
+        progress(f"best start continued: log evidence {report.log_evidence_per_row:.4f} per row")
+    reports = [r for _, r in tried]
+    reports[best] = replace(report, chosen=True)
+    return shape, reports
+
+
+def project(shape: KernelShape, trend: Stack | None, centers: Array) -> Shape:
+    """Features with an atom at every centre, and the variances to start tuning from."""
+    kernel = shape.kernel
+    hidden = HIDDEN * float(np.exp(shape.log_noise.min())) / kernel.diagonal
+    jitter = float(np.clip(hidden, SMALLEST_JITTER, LARGEST_JITTER)) * kernel.diagonal
+    atoms = ProjectedFeatures.at(kernel, centers, jitter)
+    maps = (atoms, *(trend.maps if trend is not None else ()))
+    return Shape(Stack(maps), np.concatenate([[0.0], shape.log_trend]), shape.log_noise)
