@@ -115,8 +115,8 @@ LABELS: Mapping[str, str] = MappingProxyType(
 """What tables call the methods; the notes ¹ and ² are :data:`NOTES`."""
 
 NOTES = (
-    "¹ ARD, with linear and constant terms; a random subset of 2000 training rows where there are "
-    "more.",
+    "¹ ARD, with linear and constant terms; a random subset of 1000 training rows where there are "
+    "more than 2000.",
     "² Default settings. Its error bar is one standard deviation for all rows, from 5-fold "
     "cross-validated residuals.",
 )

@@ -381,7 +381,7 @@ def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data,
     assert report.n_rows == 120
     assert report.statistics == "gram"
     assert report.jitter == 0.0
-    assert set(report.seconds) == {"shape", "pass and tuning"}
+    assert set(report.seconds) == {"shape", "pass and tuning", "calibration"}
     assert report.nll < report.linear_nll < report.constant_nll
     # The constant's leave-one-out density, computed the long way.
     direct = []

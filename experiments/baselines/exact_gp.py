@@ -23,7 +23,10 @@ from scipy.optimize import OptimizeResult, minimize
 from rwf.types import Array
 
 MAX_ROWS = 2000
-"""More rows than this are sampled: the cost is cubic."""
+"""Up to so many rows all are used: the cost is cubic."""
+
+SUBSET = 1000
+"""Rows that are sampled where there are more."""
 
 Profile = Callable[[Array], tuple[Array, Array]]
 """κ and dκ/dq of the squared distances q = r²."""
@@ -177,7 +180,7 @@ class ExactGP:
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)
-        rows = rng.permutation(len(y))[:MAX_ROWS] if len(y) > MAX_ROWS else np.arange(len(y))
+        rows = rng.permutation(len(y))[:SUBSET] if len(y) > MAX_ROWS else np.arange(len(y))
         self._n_available = len(y)
         return self.condition(X[rows], y[rows], self._best_theta(X[rows], y[rows], rng))
 

@@ -46,8 +46,8 @@ class RWFRegressor(FeatureRegressor):
       independent.
 
     Args:
-        n_components: feature columns. ``None`` takes all rows up to 3000 and else 2000 for
-            projected weights; as many as rows, within 100 and 2000, for independent ones.
+        n_components: feature columns. ``None`` takes as many as rows up to 3000 of them and else
+            2500 for projected weights, and as many as rows, within 100 and 2000, for independent.
         prior: "projected", "independent", or "auto": projected, unless one of the parameters that
             only independent weights have is given, which are the next five, and ``variances``.
         wavelet: the mother wavelet, by name or as an object.

@@ -1,8 +1,8 @@
-"""Triangular factors of M = I + AᵀA, by Cholesky, or by QR where a Gram matrix loses the noise.
+"""Triangular factors of M = I + AᵀA, by Cholesky of a Gram matrix or by QR where that is too coarse.
 
-A Gram matrix holds AᵀA only to ε·tr(AᵀA). While that is far below one, the identity that the prior
-adds stands out of the rounding and Cholesky is safe and fast. Otherwise a QR decomposition of the
-rows is used, which never squares them. Jitter is added in one place, bounded, and reported.
+A Gram matrix holds AᵀA only to about ε·tr(AᵀA). While that is far below one, the identity that the
+prior adds stands out of the rounding, and Cholesky is safe and fast. Otherwise a QR decomposition
+of the rows is used, which never squares them. Jitter is added in one place, bounded, and reported.
 """
 
 from __future__ import annotations
@@ -54,9 +54,13 @@ class Factor:
         return inverse
 
 
-def gram_resolves_identity(trace: float) -> bool:
-    """Whether forming I + G from a Gram matrix G of this trace does not lose the identity."""
-    return EPSILON * trace < RESOLUTION
+def gram_resolves_identity(diagonal: Array) -> bool:
+    """Whether I + G keeps its identity if it is formed from a Gram matrix G with this diagonal.
+
+    The median stands for the diagonal: a few large entries, such as a constant column with a wide
+    prior, harm nobody but themselves, because Cholesky's errors scale with rows and columns.
+    """
+    return EPSILON * len(diagonal) * float(np.median(diagonal)) < RESOLUTION
 
 
 def factor_gram(G: Array) -> Factor:
@@ -86,7 +90,7 @@ def factor_matrix(M: Array) -> Factor:
 
 def factor_rows(A: Array, *, triangular: bool = False) -> Factor:
     """The factor of I + AᵀA, for rows A of shape (n, p), which may form an upper triangle."""
-    if gram_resolves_identity(float(np.einsum("ij,ij->", A, A))):
+    if gram_resolves_identity(np.einsum("ij,ij->j", A, A)):
         return factor_gram(A.T @ A)
     R = stack_triangle(np.eye(A.shape[1]), A, triangular=triangular)
     return Factor(np.ascontiguousarray((R * np.sign(np.diag(R))[:, None]).T))

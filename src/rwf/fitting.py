@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rwf.factorization import gram_resolves_identity
+from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import Family
 from rwf.features.stack import Stack
 from rwf.fit_report import FitReport, report_on
@@ -32,7 +32,7 @@ ALL_ROWS = 3000
 EXACT_ROWS = 1000
 """Rows whose exact evidence gives the kernel of projected weights."""
 
-PROJECTED_COMPONENTS = 2000
+PROJECTED_COMPONENTS = 2500
 """Atoms of projected weights for more than ALL_ROWS rows."""
 
 POLISH_ITERATIONS = 20
@@ -98,22 +98,22 @@ def fit(
     """
     watch = _Stopwatch()
     n_features = settings.n_components or recipe.default_components(len(rows))
+    everything = len(rows) <= ALL_ROWS
     known = sample(rows, max(SAMPLE_ROWS, ALL_ROWS, 2 * n_features), rng)
     scaler = Standardizer.learn(
-        known if len(rows) <= ALL_ROWS else rows, ard=settings.ard, log_skewed=settings.log_skewed
+        known if everything else rows, ard=settings.ard, log_skewed=settings.log_skewed
     )
     known = scaler.rows(known)
-    learned = recipe.learn(scaler, known, n_features, settings, rng, progress)
+    learned = recipe.learn(scaler, known, everything, n_features, settings, rng, progress)
     watch.lap("shape")
-    root = not _gram_will_do(learned, known, len(rows))
     # Few rows are taken in their canonical form, so that not even rounding depends on their order.
-    source = (None, known) if len(rows) <= ALL_ROWS else (scaler, rows)
+    source = (None, known) if everything else (scaler, rows)
 
     def statistics(root: bool) -> Moments | RootMoments:
         return collect(source[0], learned.shape, source[1], root)
 
-    model = FittedModel(scaler, learned.shape, statistics(root), settings.learn_priors)
-    if not model.resolved:
+    model = FittedModel(scaler, learned.shape, statistics(False), settings.learn_priors)
+    if not _resolved(model):
         progress(
             "the noise is below what a Gram matrix resolves: a second pass in square-root form"
         )
@@ -121,6 +121,7 @@ def fit(
     len(model.tuned)  # tuned here, so that its time is reported
     watch.lap("pass and tuning")
     scored = some_rows(known, SAMPLE_ROWS, rng)
+    model = model.calibrated(scored)
     report = report_on(
         model,
         scored,
@@ -130,19 +131,19 @@ def fit(
         learned.n_learned,
         watch.seconds,
     )
+    watch.lap("calibration")
     progress(
         f"fitted {len(rows)} rows with {report.n_features} features: {report.nll:.4f} nats per row"
     )
     return model, report
 
 
-def _gram_will_do(learned: Learned, known: Block, n: int) -> bool:
-    """Whether a Gram matrix of n rows would resolve a noise of a tenth of that found so far."""
-    shape = learned.shape
-    Z = np.asarray(shape.features(known.X[:SAMPLE_ROWS]), dtype=np.float64)
-    prior = np.exp(shape.log_priors)[shape.features.groups]
-    trace = n / len(Z) * float(np.einsum("np,np,p->", Z, Z, prior))
-    return gram_resolves_identity(10 * trace / float(np.exp(shape.log_noise.min())))
+def _resolved(model: FittedModel) -> bool:
+    """Whether the statistics resolve the noise that was found with them."""
+    try:
+        return model.resolved
+    except NotPositiveDefiniteError:
+        return False
 
 
 class Recipe(Protocol):
@@ -156,12 +157,13 @@ class Recipe(Protocol):
         self,
         scaler: Standardizer,
         known: Block,
+        everything: bool,
         n_features: int,
         settings: Settings,
         rng: np.random.Generator,
         progress: Progress,
     ) -> Learned:
-        """The shape, from rows in standardised units."""
+        """The shape, from rows in standardised units, which may be everything there is."""
         ...
 
 
@@ -182,6 +184,7 @@ class IndependentRecipe:
         self,
         scaler: Standardizer,
         known: Block,
+        everything: bool,
         n_features: int,
         settings: Settings,
         rng: np.random.Generator,
@@ -203,7 +206,7 @@ class IndependentRecipe:
         if few < n_features:
             drawn = draw_stack(families, n_features, known.X, rng)
             shape = replace(shape, features=drawn.with_theta(shape.features.theta))
-            if len(known) <= ALL_ROWS:
+            if everything:
                 shape, step = climb(
                     shape, known, POLISH_ITERATIONS, learn_priors=settings.learn_priors
                 )
@@ -233,14 +236,14 @@ class ProjectedRecipe:
         self,
         scaler: Standardizer,
         known: Block,
+        everything: bool,
         n_features: int,
         settings: Settings,
         rng: np.random.Generator,
         progress: Progress,
     ) -> Learned:
         d, k = known.X.shape[1], known.y.shape[1]
-        few = len(known) <= ALL_ROWS
-        n_blocks = self.n_blocks or (3 if few else 1)
+        n_blocks = self.n_blocks or (3 if everything else 1)
         trend = Stack(tuple(f.draw(0, known.X, rng) for f in self.trend)) if self.trend else None
         first = first_kernel(n_blocks, d, self.trend, k, ard=settings.ard)
         shape, starts = learn_kernel(

@@ -6,6 +6,8 @@ new total, when they are first needed.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,9 +21,13 @@ from rwf.posterior import Prediction
 from rwf.projection import Remainder
 from rwf.rows import Block, block_rows, blocks
 from rwf.scaling import Standardizer
+from rwf.threads import cores, in_parallel
 from rwf.training import Shape
 from rwf.tuning import Tuned, tune
 from rwf.types import Array
+
+ENOUGH_SCORES = 30
+"""So many leave-one-out errors are needed to judge the variances by them."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,45 @@ class FittedModel:
         shape: features, and the variances where tuning starts.
         statistics: the moments of all rows seen, in standardised units.
         learn_priors: whether tuning moves the prior variances, or the noise alone.
+        scores: leave-one-out errors of some training rows over their standard deviations, shape
+            (n, k). Where their mean square exceeds one, all variances are enlarged by it.
     """
 
     scaler: Standardizer
     shape: Shape
     statistics: Moments | RootMoments
     learn_priors: bool = True
+    scores: Array | None = None
+
+    @property
+    def inflation(self) -> Array:
+        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
+        if self.scores is None or len(self.scores) < ENOUGH_SCORES:
+            return np.ones(self.statistics.n_outputs)
+        squares: Array = np.mean(self.scores**2, axis=0)
+        return np.maximum(squares, 1.0)
+
+    def calibrated(self, known: Block) -> FittedModel:
+        """The model with scores of these rows, in standardised units.
+
+        Rows that are atoms are left out as long as there are others: their atom would remain when
+        they are left out.
+        """
+        if self.projected is not None:
+            atoms = {center.tobytes() for center in self.projected.centers}
+            others = np.array([row.tobytes() not in atoms for row in known.X])
+            if others.sum() >= ENOUGH_SCORES:
+                known = Block(known.X[others], known.y[others], known.weights[others])
+        scores = np.empty_like(known.y)
+        for output in range(known.y.shape[1]):
+            p = self.leave_one_out(known, output)
+            scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
+        model = replace(self, scores=scores)
+        # What was tuned stays: only its scale changes.
+        factors = model.inflation / self.inflation
+        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
+        model.__dict__["tuned"] = tuned
+        return model
 
     @property
     def projected(self) -> ProjectedFeatures | None:
@@ -56,8 +95,8 @@ class FittedModel:
                 self.shape.features.groups,
                 self.shape.variances(output),
                 learn_priors=self.learn_priors,
-            )
-            for output in range(self.statistics.n_outputs)
+            ).rescaled(factor)
+            for output, factor in enumerate(self.inflation)
         )
 
     @property
@@ -198,6 +237,19 @@ class FittedModel:
         unit = self.scaler.y
         return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
 
+    def reach(self, coverage: float) -> Array:
+        """How many standard deviations hold this share of leave-one-out errors, shape (k,).
+
+        The quantile is that of split-conformal prediction, for one more row than there are scores.
+        """
+        if self.scores is None:
+            raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
+        n = len(self.scores)
+        level = min(1.0, np.ceil((n + 1) * coverage) / n)
+        sizes = np.abs(self.scores) / np.sqrt(self.inflation)
+        reach: Array = np.quantile(sizes, level, axis=0, method="higher")
+        return reach
+
     @property
     def log_evidence(self) -> float:
         """log p(y) of all outputs, in the units of y."""
@@ -216,9 +268,17 @@ def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMo
 def collect(
     scaler: Standardizer | None, shape: Shape, rows: Block, root: bool
 ) -> Moments | RootMoments:
-    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
+    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units.
+
+    They add, so every core takes its share of the blocks.
+    """
     p, k = shape.features.n_features, rows.y.shape[1]
-    parts = blocks(rows, p)
-    if scaler is not None:
-        parts = (scaler.rows(block) for block in parts)
-    return (accumulate_root if root else accumulate)(shape.features, parts, k)
+    workers = min(cores(), -(-len(rows) // block_rows(p)))
+
+    def share(worker: int) -> Moments | RootMoments:
+        parts: Iterator[Block] = itertools.islice(blocks(rows, p), worker, None, workers)
+        if scaler is not None:
+            parts = map(scaler.rows, parts)
+        return (accumulate_root if root else accumulate)(shape.features, parts, k)
+
+    return functools.reduce(_add, in_parallel(share, range(workers)))

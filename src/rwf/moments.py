@@ -79,7 +79,7 @@ class Moments:
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
-        return gram_resolves_identity(float(self.ZtZ.diagonal() @ prior_variances) / noise_variance)
+        return gram_resolves_identity(self.ZtZ.diagonal() * prior_variances / noise_variance)
 
     @property
     def column_energies(self) -> Array:

@@ -11,7 +11,7 @@ whole functions, and the evidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -84,6 +84,15 @@ class Posterior:
         rest = np.maximum(1.0 - weights * variance / self.noise_variance, 1e-12)
         residual = (y - Z @ self.mean) / rest
         return Prediction(y - residual, variance / rest + self.noise_variance)
+
+    def rescaled(self, factor: float) -> Posterior:
+        """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
+        return replace(
+            self,
+            whitened_mean=self.whitened_mean / np.sqrt(factor),
+            prior_variances=self.prior_variances * factor,
+            noise_variance=self.noise_variance * factor,
+        )
 
     def weight_covariance(self) -> Array:
         """S = Λ^½M⁻¹Λ^½, shape (p, p)."""

@@ -220,12 +220,31 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             return self._squeeze(mean), self._squeeze(std)
         return self._squeeze(self.model_.mean(inputs))
 
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> tuple[Array, Array]:
-        """Lower and upper end of the central interval that holds y with the given probability."""
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.95,
+        calibration: Literal["gaussian", "loo"] = "gaussian",
+    ) -> tuple[Array, Array]:
+        """Lower and upper end of the central interval that holds y with the given probability.
+
+        Args:
+            X: inputs, shape (n, d).
+            coverage: the probability.
+            calibration: "gaussian" takes quantiles of the predictive normal distribution; "loo"
+                those of leave-one-out errors of training rows, relative to their standard
+                deviations, for errors that are not normal.
+        """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1; 0.95 is usual.")
+        if calibration not in ("gaussian", "loo"):
+            raise ValueError(f"calibration={calibration!r} is unknown: use 'gaussian' or 'loo'.")
         mean, std = self.predict(X, return_std=True)
-        half = float(ndtri(0.5 + coverage / 2)) * std
+        if calibration == "gaussian":
+            reach = np.full(self.model_.statistics.n_outputs, ndtri(0.5 + coverage / 2))
+        else:
+            reach = self.model_.reach(coverage)
+        half = self._squeeze(reach) * std
         return mean - half, mean + half
 
     def sample_y(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,13 @@ class Tuned:
     evaluations: int
     at_bounds: tuple[str, ...]
 
+    def rescaled(self, factor: float) -> Tuned:
+        """The same with all variances larger by a factor."""
+        variances = Variances(
+            self.variances.log_priors + np.log(factor), self.variances.log_noise + np.log(factor)
+        )
+        return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
+
 
 def tune(
     statistics: Statistics,
@@ -51,7 +58,7 @@ def tune(
     start: Variances,
     *,
     learn_priors: bool = True,
-    max_iter: int = 40,
+    max_iter: int = 12,
 ) -> Tuned:
     """Maximise the evidence of one output over σ² and the tied prior variances."""
     n_groups = len(start.log_priors)
@@ -70,7 +77,7 @@ def tune(
 
     v = np.append(start.log_noise, start.log_priors if learn_priors else [])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
-    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-7, gtol=1e-6, corrections=10)
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
     best = unpack(top.x)
     posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
