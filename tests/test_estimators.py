@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 import warnings
 
@@ -149,7 +150,7 @@ def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
     y = np.sin(40 * x) + 0.05 * rng.normal(size=800)
     test = rng.uniform(3.0, 5.0, 2000)
     for n_components in (15, 60, 800):
-        model = RWFRegressor(n_components, random_state=0).fit(x[:, None], y)
+        model = RWFRegressor(n_components, prior="projected", random_state=0).fit(x[:, None], y)
         mean, std = model.predict(test[:, None], return_std=True)
         z = (np.sin(40 * test) + 0.05 * rng.normal(size=2000) - mean) / std
         assert (np.abs(z) < 1.96).mean() > 0.85, n_components
@@ -235,6 +236,37 @@ def test_intervals_hold_the_asked_share_of_the_predictive_distribution(data, que
     assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 / 20_000)
     with pytest.raises(ValueError, match="between 0 and 1"):
         model.predict_interval(queries, coverage=95)
+
+
+def test_calibrated_intervals_hold_errors_that_are_not_normal(rng):
+    X = rng.uniform(3.0, 5.0, (1500, 1))
+    noise = rng.standard_t(2.5, 1500)  # heavy tails: normal quantiles are too narrow far out
+    y = np.sin(3 * X[:, 0]) + 0.1 * noise
+    model = RWFRegressor(200, random_state=0).fit(X[:750], y[:750])
+    low, high = model.predict_interval(X[750:], coverage=0.8, calibration="loo")
+    inside = ((y[750:] > low) & (y[750:] < high)).mean()
+    # Both the 750 scores and the 750 tests have sampling error.
+    assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 * (1 / 750 + 1 / 750))
+    wide = model.predict_interval(X[750:], coverage=0.8)
+    assert (high - low).mean() < (wide[1] - wide[0]).mean()  # a few outliers make those too wide
+    with pytest.raises(ValueError, match="'gaussian' or 'loo'"):
+        model.predict_interval(X, calibration="split")
+
+
+def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, queries):
+    X, y = data
+    model = REGRESSORS["projected"]().fit(X, y)
+    fitted = model.model_
+    forced = dataclasses.replace(fitted, scores=np.full((120, 1), 2.0))
+    assert_allclose(forced.inflation, 4.0)
+    tails = np.where(np.arange(100) < 7, 2.5, 0.1)[:, None]  # 7 % beyond a 95 % interval
+    assert_allclose(dataclasses.replace(fitted, scores=tails).inflation, (2.5 / 1.959964) ** 2)
+    mean, std = fitted.predict(queries)
+    forced_mean, forced_std = forced.predict(queries)
+    assert_allclose(forced_mean, mean, rtol=1e-9)
+    assert_allclose(forced_std, std * np.sqrt(4.0 / fitted.inflation), rtol=1e-6)
+    too_few = dataclasses.replace(fitted, scores=np.full((5, 1), 2.0))
+    assert_allclose(too_few.inflation, 1.0)
 
 
 @each_regressor
@@ -399,6 +431,20 @@ def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RWFRegressor(60, random_state=0).fit(X, y)
+
+
+def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
+    X, y = data
+
+    def is_projected(columns, **parameters):
+        model = RWFRegressor(20, n_restarts=0, max_iter=2, random_state=0, **parameters)
+        return model.fit(X[:, :columns], y).model_.projected is not None
+
+    assert is_projected(2)
+    assert not is_projected(1)
+    assert is_projected(1, prior="projected")
+    assert not is_projected(2, wavelet="haar")
+    assert not is_projected(2, prior="independent")
 
 
 def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):

@@ -53,3 +53,37 @@ def test_constant_columns_are_dropped_and_come_back(rng):
 def test_one_column_is_kept_when_none_varies():
     rows = Block(np.full((4, 3), 2.5), np.arange(4.0)[:, None], np.ones(4))
     assert Standardizer.learn(rows, ard=True).inputs(rows.X).shape == (4, 1)
+
+
+def test_skewed_columns_get_a_logarithm_and_come_back(rng):
+    X = np.column_stack(
+        [
+            rng.lognormal(2.0, 1.0, 400),
+            rng.normal(3.0, 2.0, 400),
+            -rng.lognormal(1.0, 1.0, 400),
+            rng.integers(0, 2, 400) ** 3 * (rng.uniform(size=400) < 0.1),
+        ]
+    )
+    rows = Block(X, rng.normal(5, 1, (400, 1)), np.ones(400))
+    scaler = Standardizer.learn(rows, ard=True, log_skewed=True)
+    assert_array_equal(scaler.logarithm.chosen, [True, False, True, False])
+    unit = scaler.inputs(X)
+    assert_allclose(unit[:, :3].mean(0), 0.0, atol=1e-9)
+    assert_allclose(unit[:, :3].std(0), 1.0, rtol=1e-9)
+    # Order is kept, whichever way the tail points.
+    for column in range(3):
+        assert_array_equal(np.argsort(unit[:, column]), np.argsort(X[:, column]))
+    assert_allclose(scaler.original_inputs(unit), X, rtol=1e-8, atol=1e-8)
+    assert abs(np.mean(unit[:, 0] ** 3)) < 0.5 * abs(
+        np.mean(((X[:, 0] - X[:, 0].mean()) / X[:, 0].std()) ** 3)
+    )
+
+
+def test_logarithms_do_not_depend_on_units(rng):
+    X = rng.lognormal(1.0, 1.2, (200, 1))
+    y = rng.normal(size=(200, 1))
+    a, b = (
+        Standardizer.learn(Block(V, y, np.ones(200)), ard=True, log_skewed=True).inputs(V)
+        for V in (X, 1e6 * X + 7e6)
+    )
+    assert_allclose(a, b, atol=1e-8)

@@ -48,8 +48,9 @@ class RWFRegressor(FeatureRegressor):
     Args:
         n_components: feature columns. ``None`` takes as many as rows up to 3000 of them and else
             2500 for projected weights, and as many as rows, within 100 and 2000, for independent.
-        prior: "projected", "independent", or "auto": projected, unless one of the parameters that
-            only independent weights have is given, which are the next five, and ``variances``.
+        prior: "projected", "independent", or "auto": projected for two or more input columns,
+            unless one of the parameters that only independent weights have is given, which are the
+            next five, and ``variances``.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -147,9 +148,13 @@ class RWFRegressor(FeatureRegressor):
                 f"prior='projected' has a kernel of its own and no use for {', '.join(chosen)}: "
                 "leave them out, or choose prior='independent'."
             )
-        if self.prior == "independent" or chosen:
-            return super()._recipe()
-        return ProjectedRecipe(self._trend())
+        if self.prior == "projected" or (self.prior == "auto" and self._is_table() and not chosen):
+            return ProjectedRecipe(self._trend())
+        return super()._recipe()
+
+    def _is_table(self) -> bool:
+        """A signal over one column needs atoms of many scales; over more, exact kernels pay."""
+        return int(self.n_features_in_) > 1
 
     def _families(self, scaler: Standardizer) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)

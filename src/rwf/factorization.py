@@ -1,4 +1,4 @@
-"""Triangular factors of M = I + AᵀA, by Cholesky of a Gram matrix or by QR where that is too coarse.
+"""Triangular factors of M = I + AᵀA, by Cholesky of a Gram matrix, or by QR where it is too coarse.
 
 A Gram matrix holds AᵀA only to about ε·tr(AᵀA). While that is far below one, the identity that the
 prior adds stands out of the rounding, and Cholesky is safe and fast. Otherwise a QR decomposition

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from rwf.errors import IncompatibleModelsError
 from rwf.features.mixture import ProjectedFeatures
@@ -40,7 +41,7 @@ class FittedModel:
         statistics: the moments of all rows seen, in standardised units.
         learn_priors: whether tuning moves the prior variances, or the noise alone.
         scores: leave-one-out errors of some training rows over their standard deviations, shape
-            (n, k). Where their mean square exceeds one, all variances are enlarged by it.
+            (n, k). Where they are too large, all variances are enlarged.
     """
 
     scaler: Standardizer
@@ -51,11 +52,15 @@ class FittedModel:
 
     @property
     def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
+        """The factor of all variances that honest errors ask for, shape (k,), at least one.
+
+        It makes the mean square of the scores at most one, and holds 95 % of them in 95 % intervals.
+        """
         if self.scores is None or len(self.scores) < ENOUGH_SCORES:
             return np.ones(self.statistics.n_outputs)
         squares: Array = np.mean(self.scores**2, axis=0)
-        return np.maximum(squares, 1.0)
+        tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
+        return np.maximum(np.maximum(squares, tails**2), 1.0)
 
     def calibrated(self, known: Block) -> FittedModel:
         """The model with scores of these rows, in standardised units.
