@@ -54,7 +54,7 @@ class FittedModel:
     def inflation(self) -> Array:
         """The factor of all variances that honest errors ask for, shape (k,), at least one.
 
-        It makes the mean square of the scores at most one, and holds 95 % of them in 95 % intervals.
+        It brings the mean square of the scores to one, and 95 % of them into 95 % intervals.
         """
         if self.scores is None or len(self.scores) < ENOUGH_SCORES:
             return np.ones(self.statistics.n_outputs)
