@@ -265,6 +265,10 @@ def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, quer
     forced_mean, forced_std = forced.predict(queries)
     assert_allclose(forced_mean, mean, rtol=1e-9)
     assert_allclose(forced_std, std * np.sqrt(4.0 / fitted.inflation), rtol=1e-6)
+    tuned = forced.tuned[0]
+    assert_allclose(tuned.variances.noise_variance, tuned.posterior.noise_variance)
+    groups = forced.shape.features.groups
+    assert_allclose(tuned.variances.prior_variances(groups), tuned.posterior.prior_variances)
     too_few = dataclasses.replace(fitted, scores=np.full((5, 1), 2.0))
     assert_allclose(too_few.inflation, 1.0)
 
