@@ -16,7 +16,8 @@ ORDER = [
     # engine: Z only, never wavelets
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
-    "scaling", "ascent", "tuning", "training", "projection", "model", "fit_report", "fitting",
+    "scaling", "ascent", "tuning", "starts", "training", "projection",
+    "model", "fit_report", "fitting",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from rwf.model import FittedModel
 from rwf.moments import RootMoments
 from rwf.rows import Block
-from rwf.training import Start
+from rwf.starts import Start
 from rwf.types import Array
 
 

@@ -18,7 +18,8 @@ from rwf.moments import Moments, RootMoments
 from rwf.projection import first_kernel, learn_kernel, project
 from rwf.rows import Block, sample
 from rwf.scaling import Standardizer
-from rwf.training import Progress, Shape, Start, climb, draw_stack, learn_shape
+from rwf.starts import Progress, Start
+from rwf.training import Shape, climb, draw_stack, learn_shape
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""

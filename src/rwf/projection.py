@@ -9,22 +9,20 @@ all else is Bayesian linear regression, and its moments add as ever.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from rwf.ascent import maximize
 from rwf.exact import exact_evidence
 from rwf.features.base import Family
 from rwf.features.mixture import HatMixture, ProjectedFeatures
 from rwf.features.stack import Stack
 from rwf.rows import Block
-from rwf.threads import in_parallel
-from rwf.training import LOW_DIMENSION, START_NOISE, Progress, Shape, Start
-from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS, names_at_bounds
+from rwf.starts import Progress, Start, best_of, climb_evidence
+from rwf.training import LOW_DIMENSION, START_NOISE, Shape
+from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.types import Array
 
 HIDDEN = 1e-3
@@ -107,7 +105,6 @@ def climb_kernel(
     shape: KernelShape, trend: Stack | None, rows: Block, max_iter: int
 ) -> tuple[KernelShape, Start]:
     """L-BFGS on the exact evidence of the rows over noise, trend and kernel."""
-    begun = time.perf_counter()
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
     groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
@@ -120,6 +117,7 @@ def climb_kernel(
         e = exact_evidence(s.kernel, rows, Z, groups, s.log_trend, s.log_noise)
         return e.value / n, np.concatenate([e.log_noise, e.log_priors, e.theta]) / n
 
+    start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
     bounds = np.vstack(
         [
             np.tile(LOG_NOISE_BOUNDS, (k, 1)),
@@ -127,21 +125,11 @@ def climb_kernel(
             shape.kernel.bounds,
         ]
     )
-    start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
-    top = maximize(
-        objective, start, bounds, max_iter=max_iter, ftol=1e-9, gtol=1e-6, corrections=20
-    )
     names = [f"noise variance {i}" for i in range(k)]
     names += [f"prior variance of trend block {i}" for i in range(t)]
     names += [f"kernel parameter {i}" for i in range(len(shape.kernel.theta))]
-    report = Start(
-        log_evidence_per_row=top.value,
-        iterations=top.iterations,
-        seconds=time.perf_counter() - begun,
-        chosen=False,
-        at_bounds=names_at_bounds(top.x, bounds, names),
-    )
-    return unpack(top.x), report
+    v, report = climb_evidence(objective, start, bounds, names, max_iter)
+    return unpack(v), report
 
 
 def learn_kernel(
@@ -155,31 +143,13 @@ def learn_kernel(
     progress: Progress,
 ) -> tuple[KernelShape, list[Start]]:
     """The kernel of highest evidence on these rows, among several starts."""
-    begin = [other_kernel(first, index, rng) for index in range(n_starts)]
-    budget = max_iter if n_starts == 1 else max(1, max_iter // 3)
-
-    def attempt(index: int) -> tuple[KernelShape, Start]:
-        shape, report = climb_kernel(begin[index], trend, rows, budget)
-        progress(
-            f"start {index + 1}/{n_starts}: log evidence {report.log_evidence_per_row:.4f} per "
-            f"row, {report.iterations} iterations, {report.seconds:.1f} s"
-        )
-        return shape, report
-
-    tried = in_parallel(attempt, range(n_starts))
-    best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
-    shape, report = tried[best]
-    if n_starts > 1 and report.iterations >= budget:
-        shape, more = climb_kernel(shape, trend, rows, max_iter - budget)
-        report = replace(
-            more,
-            iterations=report.iterations + more.iterations,
-            seconds=report.seconds + more.seconds,
-        )
-        progress(f"best start continued: log evidence {report.log_evidence_per_row:.4f} per row")
-    reports = [r for _, r in tried]
-    reports[best] = replace(report, chosen=True)
-    return shape, reports
+    return best_of(
+        [other_kernel(first, index, rng) for index in range(n_starts)],
+        lambda shape, iterations: climb_kernel(shape, trend, rows, iterations),
+        max_iter=max_iter,
+        share=3,
+        progress=progress,
+    )
 
 
 def project(shape: KernelShape, trend: Stack | None, centers: Array) -> Shape:
