@@ -137,7 +137,8 @@ def test_with_an_atom_at_every_row_projected_weights_are_the_exact_gaussian_proc
     mean, covariance = model.predict(queries, return_cov=True)
     peer_mean, peer_covariance = peer.predict(queries, return_cov=True)
     noise = model.noise_variance_ * np.eye(len(queries))
-    # Equal up to the jitter of K_TT, 1e-8 of k(x, x).
+    # Equal up to the jitter of K_TT, 1e-8 of k(x, x). In a direction of eigenvalue λ it changes
+    # predictions by √λ·jitter/(λ + jitter), at worst by ½√jitter = 5e-5 of k's scale.
     assert_allclose(mean - center, peer_mean, atol=1e-4)
     assert_allclose(covariance - noise, peer_covariance, atol=1e-4)
     value = peer.log_marginal_likelihood_value_
@@ -153,7 +154,7 @@ def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
         model = RWFRegressor(n_components, prior="projected", random_state=0).fit(x[:, None], y)
         mean, std = model.predict(test[:, None], return_std=True)
         z = (np.sin(40 * test) + 0.05 * rng.normal(size=2000) - mean) / std
-        assert (np.abs(z) < 1.96).mean() > 0.85, n_components
+        assert (np.abs(z) < 1.96).mean() > 0.9, n_components
         assert 0.5 < np.sqrt(np.mean(z**2)) < 1.3
 
 

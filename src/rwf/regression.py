@@ -275,7 +275,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     @property
     def noise_variance_(self) -> float | Array:
-        """σ² in squared units of y; one per output if there are several."""
+        """σ² in squared units of y; one per output if there are several.
+
+        It includes what atoms miss on average, and the enlargement by leave-one-out errors.
+        """
         unit = self.model_.scaler.y.scale**2
         noise = np.array([t.posterior.noise_variance for t in self.model_.tuned]) * unit
         return float(noise[0]) if self._single_output else noise
