@@ -11,7 +11,7 @@ import rwf
 
 ORDER = [
     # vocabulary
-    "types", "errors", "threads", "factorization", "metrics", "signals",
+    "types", "errors", "threads", "blas", "factorization", "metrics", "signals",
     "wavelets", "measures", "features",
     # engine: Z only, never wavelets
     "rows", "posterior", "moments", "evidence", "exact",

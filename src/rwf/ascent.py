@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from rwf.threads import one_blas_thread
 from rwf.types import Array
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -59,13 +58,12 @@ def maximize(
         value, gradient = objective(x)
         return -value, -gradient
 
-    with one_blas_thread():
-        result = minimize(
-            descent,
-            np.clip(start, low, high),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=Bounds(low, high),
-            options={"maxiter": max_iter, "maxcor": corrections, "ftol": ftol, "gtol": gtol},
-        )
+    result = minimize(
+        descent,
+        np.clip(start, low, high),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(low, high),
+        options={"maxiter": max_iter, "maxcor": corrections, "ftol": ftol, "gtol": gtol},
+    )
     return Ascent(result.x, -float(result.fun), int(result.nit), int(result.nfev))

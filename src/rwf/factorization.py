@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, lapack
+from scipy.linalg import lapack
 
+from rwf.blas import cholesky_inverse, lower_cholesky, lower_inverse
 from rwf.errors import NotPositiveDefiniteError
 from rwf.types import Array
 
@@ -29,7 +30,7 @@ class Factor:
     """M = LLᵀ.
 
     Args:
-        L: lower triangle, shape (p, p).
+        L: lower triangle in Fortran's order, shape (p, p).
         jitter: what was added to the diagonal of M to make it positive definite.
     """
 
@@ -43,15 +44,13 @@ class Factor:
 
     def inverse_diagonal(self) -> Array:
         """The diagonal of M⁻¹, shape (p,)."""
-        inverse, _ = lapack.dtrtri(self.L, lower=1)
+        inverse = lower_inverse(self.L)
         diagonal: Array = np.einsum("ij,ij->j", inverse, inverse)
         return diagonal
 
     def inverse(self) -> Array:
         """M⁻¹, shape (p, p)."""
-        lower, _ = lapack.dpotri(self.L, lower=1)
-        inverse: Array = np.tril(lower) + np.tril(lower, -1).T
-        return inverse
+        return cholesky_inverse(self.L)
 
 
 def gram_resolves_identity(diagonal: Array) -> bool:
@@ -65,7 +64,7 @@ def gram_resolves_identity(diagonal: Array) -> bool:
 
 def factor_gram(G: Array) -> Factor:
     """The factor of I + G for a positive semi-definite G."""
-    M = np.array(G, order="F")
+    M = np.array(G)
     M[np.diag_indices_from(M)] += 1.0
     return factor_matrix(M)
 
@@ -75,11 +74,8 @@ def factor_matrix(M: Array) -> Factor:
     largest = float(M.diagonal().max(initial=0.0))
     for jitter in JITTERS:
         added = jitter * largest
-        try:
-            L = cholesky(M + added * np.eye(len(M)) if added else M, lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-        if np.isfinite(L.diagonal()).all():
+        L = lower_cholesky(M + added * np.eye(len(M)) if added else M)
+        if L is not None and np.isfinite(L.diagonal()).all():
             return Factor(L, added)
     raise NotPositiveDefiniteError(
         f"a {len(M)}×{len(M)} matrix (largest diagonal entry {largest:.3g}) has no Cholesky factor "
@@ -93,7 +89,7 @@ def factor_rows(A: Array, *, triangular: bool = False) -> Factor:
     if gram_resolves_identity(np.einsum("ij,ij->j", A, A)):
         return factor_gram(A.T @ A)
     R = stack_triangle(np.eye(A.shape[1]), A, triangular=triangular)
-    return Factor(np.ascontiguousarray((R * np.sign(np.diag(R))[:, None]).T))
+    return Factor(np.asfortranarray((R * np.sign(np.diag(R))[:, None]).T))
 
 
 def stack_triangle(top: Array, rows: Array, *, triangular: bool = False) -> Array:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.linalg import blas, solve_triangular
+from scipy.linalg import solve_triangular
 
+from rwf.blas import add_gram
 from rwf.factorization import factor_gram, gram_resolves_identity, stack_triangle
 from rwf.posterior import Posterior, posterior_of_rows
 from rwf.rows import Block
@@ -153,7 +154,7 @@ def accumulate(features: Features, blocks: Iterable[Block], n_outputs: int) -> M
     b, yty, n = np.zeros((p, k)), np.zeros(k), 0.0
     for block in blocks:
         Z, y = weighted(features, block)
-        G = blas.dsyrk(1.0, Z.T, beta=1.0, c=G, overwrite_c=1)
+        add_gram(G, Z)
         b += Z.T @ y
         yty += np.einsum("nk,nk->k", y, y)
         n += float(block.weights.sum())

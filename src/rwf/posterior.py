@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from rwf.blas import whiten_rows
 from rwf.factorization import Factor, factor_rows
 from rwf.types import Array
 
@@ -64,23 +65,24 @@ class Posterior:
         )
 
     def _whiten(self, Z: Array) -> Array:
-        """L⁻¹Λ^½Zᵀ, shape (p, n): the squared norms of its columns are the variances of f."""
-        scaled = (Z * np.sqrt(self.prior_variances)).T
-        return solve_triangular(self.factor.L, scaled, lower=True, check_finite=False)
+        """Rows L⁻¹Λ^½z, shape (n, p): their squared norms are the variances of f."""
+        V = np.multiply(Z, np.sqrt(self.prior_variances), order="C")
+        whiten_rows(self.factor.L, V)
+        return V
 
     def predict(self, Z: Array) -> Prediction:
         V = self._whiten(Z)
-        return Prediction(Z @ self.mean, np.einsum("pn,pn->n", V, V) + self.noise_variance)
+        return Prediction(Z @ self.mean, np.einsum("np,np->n", V, V) + self.noise_variance)
 
     def covariance(self, Z: Array) -> Array:
         """Covariance of f at the rows of Z, without noise, shape (n, n)."""
         V = self._whiten(Z)
-        return V.T @ V
+        return V @ V.T
 
     def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
         """Predictions of training rows as if each were unseen, by their leverages; no refit."""
         V = self._whiten(Z)
-        variance = np.einsum("pn,pn->n", V, V)
+        variance = np.einsum("np,np->n", V, V)
         rest = np.maximum(1.0 - weights * variance / self.noise_variance, 1e-12)
         residual = (y - Z @ self.mean) / rest
         return Prediction(y - residual, variance / rest + self.noise_variance)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from rwf.ascent import Objective, maximize
-from rwf.threads import in_parallel
+from rwf.threads import in_parallel, one_blas_thread
 from rwf.tuning import names_at_bounds
 from rwf.types import Array
 
@@ -38,9 +38,10 @@ def climb_evidence(
 ) -> tuple[Array, Start]:
     """L-BFGS on a log evidence per row, from one start."""
     begun = time.perf_counter()
-    top = maximize(
-        objective, start, bounds, max_iter=max_iter, ftol=1e-9, gtol=1e-6, corrections=20
-    )
+    with one_blas_thread():
+        top = maximize(
+            objective, start, bounds, max_iter=max_iter, ftol=1e-9, gtol=1e-6, corrections=20
+        )
     seconds = time.perf_counter() - begun
     at_bounds = names_at_bounds(top.x, bounds, names)
     return top.x, Start(top.value, top.iterations, seconds, at_bounds=at_bounds)

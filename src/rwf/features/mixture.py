@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 import numpy as np
-from scipy.linalg import blas
 
+from rwf.blas import whiten_rows
 from rwf.factorization import factor_matrix
 from rwf.features.base import LOG_LENGTH_BOUNDS
 from rwf.features.linear import Shapeless
@@ -145,7 +145,7 @@ class ProjectedFeatures(Shapeless):
         K = kernel(centers, centers)
         K[np.diag_indices_from(K)] += jitter
         factor = factor_matrix(K)
-        return cls(kernel, centers, np.asfortranarray(factor.L), jitter + factor.jitter)
+        return cls(kernel, centers, factor.L, jitter + factor.jitter)
 
     @property
     def n_features(self) -> int:
@@ -153,8 +153,8 @@ class ProjectedFeatures(Shapeless):
 
     def __call__(self, X: FloatArray) -> FloatArray:
         K = self.kernel(X, self.centers)
-        white = blas.dtrsm(1.0, self.L, K.T, lower=1, overwrite_b=1)  # in place: K.T is Fortran's
-        return cast(FloatArray, np.ascontiguousarray(white.T, dtype=X.dtype))
+        whiten_rows(self.L, K)
+        return cast(FloatArray, K.astype(X.dtype, copy=False))
 
     def missing(self, Z: Array) -> Array:
         """k(x, x) - ‖z(x)‖², what the atoms do not reach, from the features of rows, shape (n,)."""
