@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         ("run", run, True),
         ("table", table, True),
         ("tidy", tidy, True),
+        ("theory", theory, False),
         ("figures", figures, False),
         ("docs", docs, False),
     ):
@@ -143,6 +144,19 @@ def tidy(options: argparse.Namespace) -> None:
     kept = [rows[run.key] for run in suite.runs() if run.key in rows]
     rewrite(path, kept)
     print(f"{path.name}: {len(kept)} rows kept, {len(rows) - len(kept)} dropped.")
+
+
+def theory(options: argparse.Namespace) -> None:
+    """Measure the error of the random kernel where it has no row yet, and draw it.
+
+    Example: python -m experiments theory
+    """
+    from experiments.theory import draw, run
+
+    for row in run(options.results):
+        quantile, bound = cast(float, row["quantile"]), cast(float, row["rows"])
+        print(f"{row['method']} · {row['n_atoms']} atoms: {quantile:.4f}, bound {bound:.4f}")
+    print(draw(options.results).name)
 
 
 def figures(options: argparse.Namespace) -> None:

@@ -1,9 +1,9 @@
-"""Tasks: a table of numbers by its name, and how its rows are split into training and test rows.
+"""Tables of numbers by their names.
 
 A table is ``<name>.csv.gz`` in the directory that the environment variable RWF_DATA names: a
 header, numbers only, the target last. The six tables of :data:`OPENML` are otherwise fetched from
 OpenML and cached by scikit-learn. The rows may come in another order from there, so that split k
-is another split. A task is a table, or ``<table>-shifted`` for splits by extrapolation.
+is another split.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from rwf.types import Array, IntArray
+from rwf.types import Array
 
-SHIFTED = "-shifted"
-"""The ending of tasks whose test rows lie beyond the training rows."""
-
-UNITS = {
-    "energy": "kWh/m²",
-    "concrete": "MPa",
-    "airfoil": "dB",
-    "kin8nm": "distance",
-    "naval": "coefficient",
-    "protein": "Å",
+FILES = {
+    "co2": "co2_mauna_loa_weekly",
+    "sunspots": "sunspots_monthly",
+    "ecg": "ecg_mitbih208",
+    "seismogram_tohoku": "seismogram_tohoku_tly",
+    "electricity": "electricity_victoria_2014",
+    "precip_us_west": "precip_us_west_1997",
+    "argo": "argo2016_temp100",
+    "jason3": "jason3_windspeed",
 }
-"""The units of the targets, as the tables print them."""
+"""The files of tables that have shorter names here."""
 
 
 class DataError(Exception):
@@ -36,19 +35,15 @@ class DataError(Exception):
 
 @dataclass(frozen=True)
 class Table:
-    """Inputs X, shape (n, d), and targets y, shape (n,), in the units of their source."""
+    """Inputs X, shape (n, d), and targets y, shape (n,), in the units of their source.
+
+    Simulated tables know their noiseless targets too, f of shape (n,).
+    """
 
     name: str
     X: Array
     y: Array
-
-
-@dataclass(frozen=True)
-class Split:
-    """Row numbers to learn from, and row numbers to be judged on."""
-
-    train: IntArray
-    test: IntArray
+    f: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -76,9 +71,8 @@ OPENML = {
 }
 
 
-def load(task: str) -> Table:
-    """The table of a task, from RWF_DATA if it is there, else from OpenML."""
-    name = task.removesuffix(SHIFTED)
+def load(name: str) -> Table:
+    """A table from RWF_DATA if it is there, else from OpenML."""
     path = local_file(name)
     if path is not None:
         rows = np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
@@ -86,7 +80,7 @@ def load(task: str) -> Table:
     if name in OPENML:
         return _from_openml(name, OPENML[name])
     raise DataError(
-        f"no data set {name!r}: set RWF_DATA to a directory that holds {name}.csv.gz, "
+        f"no data set {name!r}: set RWF_DATA to a directory that holds {file_name(name)}, "
         f"or use one of {', '.join(OPENML)}, which are fetched."
     )
 
@@ -96,8 +90,12 @@ def local_file(name: str) -> Path | None:
     directory = os.environ.get("RWF_DATA")
     if not directory:
         return None
-    path = Path(directory) / f"{name}.csv.gz"
+    path = Path(directory) / file_name(name)
     return path if path.is_file() else None
+
+
+def file_name(name: str) -> str:
+    return f"{FILES.get(name, name)}.csv.gz"
 
 
 def _from_openml(name: str, source: OpenMLTable) -> Table:
@@ -117,32 +115,3 @@ def _from_openml(name: str, source: OpenMLTable) -> Table:
             f"not {source.shape}. {advice}"
         )
     return Table(name, X, y)
-
-
-def split_of(task: str, table: Table, index: int) -> Split:
-    """Split number ``index`` of a task's rows."""
-    if task.endswith(SHIFTED):
-        return shifted_split(table.X, index)
-    return split(len(table.y), index)
-
-
-def split(n: int, index: int) -> Split:
-    """A seeded permutation of n rows, of which the first 90 % are for training."""
-    order = np.random.RandomState(index).permutation(n)
-    cut = int(0.9 * n)
-    return Split(order[:cut], order[cut:])
-
-
-def shifted_split(X: Array, index: int) -> Split:
-    """Train on the low 80 % of rows along a random direction, test on those beyond.
-
-    The direction is Gaussian in the standardised columns that vary; rows keep their order.
-    """
-    scale = X.std(axis=0)
-    varying = scale > 0
-    rng = np.random.RandomState(index)
-    direction = rng.normal(size=int(varying.sum()))
-    position = ((X[:, varying] - X[:, varying].mean(axis=0)) / scale[varying]) @ direction
-    order = np.argsort(position, kind="stable")
-    cut = int(0.8 * len(X))
-    return Split(np.sort(order[:cut]), np.sort(order[cut:]))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from experiments import theory
 from experiments.figures import FIGURES
 from experiments.methods import NOTES
 from experiments.plan import load_suite
@@ -52,11 +53,20 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "readme-tables": tables_section("tables", "rmse", "coverage95"),
     "tables-accuracy": tables_section("tables", "rmse", "crps", "nll", "rmse_skill_linear"),
     "tables-calibration": tables_section("tables", "coverage95", "width95", "calibration_error"),
-    "tables-cost": tables_section("tables", "fit_seconds", "predict_seconds", "peak_memory_mb"),
+    "tables-cost": tables_section("tables", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"),
     "choice": tables_section("tables-choice", "rmse", "nll"),
     "shifted": tables_section("shifted", "rmse", "nll", "coverage95"),
     "atoms": tables_section("atoms", "rmse"),
+    "plateaus": tables_section("plateaus", "rmse_f", "coverage95_f", "rmse", "coverage95", "crps"),
+    "donoho": tables_section("donoho", "rmse_f", "coverage95_f"),
+    "series": tables_section("series", "rmse", "crps", "nll", "coverage95"),
+    "fields": tables_section("fields", "rmse", "crps", "nll", "coverage95"),
+    "gaps": tables_section("gaps", "coverage95", "width95", "rmse", "nll"),
     "figure-atoms": figure_section("atoms", "RMSE against the number of atoms on three tables"),
+    "theory": theory.table,
+    "figure-theory": figure_section(
+        "theory", "Largest error of the kernel against the number of atoms, under its bounds"
+    ),
     "figure-calibration": figure_section("calibration", "Observed against nominal coverage"),
 }
 """What can be generated, by the name in the marker."""

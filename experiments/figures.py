@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from experiments.data import UNITS
 from experiments.plan import load_suite
 from experiments.store import JSON, RESULTS, Row, read, results_file
+from experiments.tasks import unit
 from rwf.metrics import LEVELS
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
     """Write every figure whose rows are stored; returns the files."""
     written = []
     for name, suite_name, draw, ylabel in (
-        ("atoms", "atoms", error_by_atoms, lambda task: f"RMSE ({UNITS.get(task, 'target')})"),
+        ("atoms", "atoms", error_by_atoms, lambda task: f"RMSE ({unit(task) or 'target'})"),
         ("calibration", "tables", calibration, lambda task: "observed coverage"),
     ):
         suite = load_suite(suite_name)

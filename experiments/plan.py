@@ -24,6 +24,7 @@ class Suite:
         description: one sentence, printed above the suite's tables.
         tasks, methods, splits: every combination is run.
         grid: settings of which every combination of values is run.
+        references: methods that the grid does not concern: each is run as it comes.
         timeout: seconds after which a run has failed.
     """
 
@@ -33,7 +34,12 @@ class Suite:
     methods: tuple[str, ...]
     splits: tuple[int, ...]
     grid: Mapping[str, tuple[JSON, ...]]
+    references: tuple[str, ...]
     timeout: float
+
+    @property
+    def all_methods(self) -> tuple[str, ...]:
+        return (*self.methods, *self.references)
 
     def settings(self) -> list[dict[str, JSON]]:
         """Every combination of the grid: one empty set of settings if there is none."""
@@ -47,13 +53,15 @@ class Suite:
     ) -> list[Run]:
         """The runs, a split at a time, so that an interrupted session leaves whole tables."""
         chosen_tasks = _chosen("tasks", self.tasks, tasks)
-        chosen_methods = _chosen("methods", self.methods, methods)
+        chosen_methods = _chosen("methods", self.all_methods, methods)
+        pairs = [*itertools.product(self.settings(), self.methods)]
+        pairs += [({}, method) for method in self.references]
         return [
             Run(task, method, split, settings)
             for split in self.splits
             for task in chosen_tasks
-            for settings in self.settings()
-            for method in chosen_methods
+            for settings, method in pairs
+            if method in chosen_methods
         ]
 
 
@@ -71,6 +79,7 @@ def load_suite(name: str, directory: Path = SUITES) -> Suite:
         methods=tuple(text["methods"]),
         splits=tuple(range(text["first_split"], text["last_split"] + 1)),
         grid={key: tuple(values) for key, values in text.get("grid", {}).items()},
+        references=tuple(text.get("references", ())),
         timeout=text["timeout"],
     )
 

@@ -15,16 +15,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import ndtri
 
-from experiments.data import Split, Table, load, split_of
+from experiments.baselines.standardized import FunctionMethod, Method
+from experiments.data import Table
+from experiments.splits import Split
 from experiments.store import JSON, Row
+from experiments.tasks import problem
 from rwf.metrics import (
+    LEVEL,
     METRICS,
     SKILLS,
     Prediction,
     calibration_curve,
     constant_reference,
     linear_reference,
+    rmse,
 )
 from rwf.types import Array
 
@@ -41,9 +47,12 @@ SCORES = {
 SKILL_FIELDS = tuple(
     f"{name}_skill_{reference}" for reference in ("constant", "linear") for name in SKILLS
 )
-COSTS = ("fit_seconds", "predict_seconds", "peak_memory_mb")
+FUNCTION_SCORES = ("rmse_f", "coverage95_f")
+"""Scores against the noiseless values, null where these are not known."""
+
+COSTS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb")
 SIZES = ("n_train", "n_test", "n_inputs", "target_variance")
-MEASURED = (*SCORES, *SKILL_FIELDS, "coverages", *COSTS, *SIZES, "facts")
+MEASURED = (*SCORES, *FUNCTION_SCORES, *SKILL_FIELDS, "coverages", *COSTS, *SIZES, "facts")
 """The fields that a run measures; all are null where it failed."""
 
 
@@ -52,7 +61,7 @@ class Run:
     """One method on one split of one task.
 
     Args:
-        task: as :func:`experiments.data.load` knows it.
+        task: as :func:`experiments.tasks.problem` knows it.
         method: as :data:`experiments.methods.METHODS` knows it, or ``module:factory``.
         split: the number of the split, and the seed of the method.
         settings: parameters that differ from the method's own.
@@ -93,8 +102,7 @@ def row_of(run: Run, outcome: Mapping[str, JSON], session: Mapping[str, JSON]) -
 def measure(run: Run) -> Row:
     """Fit, predict and score; whatever goes wrong becomes ``{"error": ...}``."""
     try:
-        table = load(run.task)
-        return _measured(run, table, split_of(run.task, table, run.split))
+        return _measured(run, *problem(run.task, run.split))
     except Exception as error:  # noqa: BLE001 - a failure is a row with its message
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -107,12 +115,12 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     method = make(run.method, run.settings, run.split)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        begun = time.perf_counter()
+        begun, cpu_begun = time.perf_counter(), time.process_time()
         method.fit(X, y)
-        fitted = time.perf_counter()
+        fitted, cpu_fitted = time.perf_counter(), time.process_time()
         mean, std = method.predict(X_test)
         predicted = time.perf_counter()
-    costs = (fitted - begun, predicted - fitted, peak_memory_mb())
+    costs = (fitted - begun, cpu_fitted - cpu_begun, predicted - fitted, peak_memory_mb())
     sizes: tuple[JSON, ...] = (len(y), len(y_test), X.shape[1], float(y.var()))
     seen = sorted({f"{w.category.__name__}: {w.message}"[:300] for w in raised})
     references = {
@@ -121,6 +129,7 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
     return {
         **scores(y_test, (mean, std), references),
+        **function_scores(method, X_test, mean, None if table.f is None else table.f[rows.test]),
         **dict(zip(COSTS, costs, strict=True)),
         **dict(zip(SIZES, sizes, strict=True)),
         "facts": plain({**method.facts(), "warnings": seen}),
@@ -135,6 +144,21 @@ def scores(y: Array, prediction: Prediction, references: Mapping[str, Prediction
             row[f"{name}_skill_{label}"] = skill(y, prediction, reference)
     row["coverages"] = [float(share) for share in calibration_curve(y, *prediction)]
     return row
+
+
+def function_scores(method: Method, X: Array, mean: Array, f: Array | None) -> Row:
+    """Error in the noiseless f, and coverage of its 95 % interval.
+
+    Both are null where f is not known, and coverage also for a method that gives no error bars
+    for f. An error bar may be zero here: it holds f only where the mean is f.
+    """
+    if f is None:
+        return dict.fromkeys(FUNCTION_SCORES)
+    if not isinstance(method, FunctionMethod):
+        return {"rmse_f": rmse(f, mean), "coverage95_f": None}
+    mean, std = method.predict_function(X)
+    covered = np.abs(f - mean) <= ndtri((1 + LEVEL) / 2) * std
+    return {"rmse_f": rmse(f, mean), "coverage95_f": float(np.mean(covered))}
 
 
 def peak_memory_mb() -> float:

@@ -14,10 +14,10 @@ from typing import Literal, cast
 
 import numpy as np
 
-from experiments.data import SHIFTED, UNITS
 from experiments.methods import LABELS
 from experiments.plan import Suite
 from experiments.store import JSON, Row
+from experiments.tasks import unit
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,13 @@ MEASURES: Mapping[str, Measure] = {
         Measure("crps", "CRPS, in the units of the target"),
         Measure("nll", "Negative log density, nats a row, in the units of the target", 3),
         Measure("coverage95", "Coverage of the 95 % interval", 3, "nominal"),
+        Measure("rmse_f", "RMSE against the function without noise, in the units of the target"),
+        Measure("coverage95_f", "Coverage of the function by its 95 % interval", 3, "nominal"),
         Measure("width95", "Width of the 95 % interval, in the units of the target", better=None),
         Measure("calibration_error", "Calibration error, mean over levels 0.05 to 0.95", 3),
         Measure("rmse_skill_linear", "Skill over a straight line, 1 − RMSE/RMSE₀", 3, "higher"),
         Measure("fit_seconds", "Seconds to fit", 1, None),
+        Measure("fit_cpu_seconds", "CPU seconds to fit", 1, None),
         Measure("predict_seconds", "Seconds to predict the test rows", 2, None),
         Measure("peak_memory_mb", "Peak memory of the process, MB", 0, None),
     )
@@ -64,7 +67,7 @@ class Cell:
     """What the splits of one method on one column say.
 
     Args:
-        values: of the splits that succeeded.
+        values: of the splits that succeeded, and have the field.
         errors: how many splits ended in which kind of error.
     """
 
@@ -82,7 +85,8 @@ class Cell:
 
 
 def cell_of(rows: Sequence[Row], field: str) -> Cell:
-    values = [cast(float, row[field]) for row in rows if row["error"] is None]
+    known = [row for row in rows if row["error"] is None and row.get(field) is not None]
+    values = [cast(float, row[field]) for row in known]
     errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
     return Cell(tuple(values), errors)
 
@@ -103,6 +107,10 @@ def best_cells(column: Mapping[str, Cell], measure: Measure) -> set[str]:
     return {name for name, value in badness.items() if value <= limit}
 
 
+BEYOND = 1e5
+"""From here on numbers are printed by their power of ten: they say that something broke."""
+
+
 @dataclass(frozen=True)
 class Format:
     """How the numbers of a column are printed: in powers of ten, with so many decimals."""
@@ -111,7 +119,8 @@ class Format:
     decimals: int
 
     def __call__(self, value: float) -> str:
-        return f"{value / 10.0**self.power:.{self.decimals}f}"
+        scaled = value / 10.0**self.power
+        return f"{scaled:.{self.decimals}f}" if abs(scaled) < BEYOND else f"{scaled:.0e}"
 
 
 def format_of(column: Mapping[str, Cell], measure: Measure) -> Format:
@@ -184,13 +193,15 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
     if axis is None:
         columns = {task_title(t, measure): _has("task", t) for t in suite.tasks}
         parts.append(f"**{measure.title}**")
-        parts.append(pivot(rows, measure, suite.methods, columns, len(suite.splits)))
+        parts.append(pivot(rows, measure, suite.all_methods, columns, len(suite.splits)))
     else:
         for task in suite.tasks:
             those = [row for row in rows if row["task"] == task]
             columns = {f"{axis} = {v}": _has_setting(axis, v) for v in suite.grid[axis]}
+            if suite.references:
+                columns["as it comes"] = lambda row: row["settings"] == {}
             parts.append(f"**{measure.title}: {task_title(task, measure)}**")
-            parts.append(pivot(those, measure, suite.methods, columns, len(suite.splits)))
+            parts.append(pivot(those, measure, suite.all_methods, columns, len(suite.splits)))
     return "\n\n".join(parts)
 
 
@@ -199,8 +210,8 @@ def missing(suite: Suite) -> str:
 
 
 def task_title(task: str, measure: Measure) -> str:
-    unit = UNITS.get(task.removesuffix(SHIFTED))
-    return f"{task} ({unit})" if unit and measure.decimals is None else task
+    has_unit = measure.decimals is None and unit(task) is not None
+    return f"{task} ({unit(task)})" if has_unit else task
 
 
 def failures(rows: Sequence[Row]) -> str:

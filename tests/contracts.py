@@ -28,6 +28,7 @@ from rwf.features import (
 )
 from rwf.measures import Measure, Rows
 from rwf.wavelets import (
+    Cliff,
     CompactHat,
     ComplexMorlet,
     Constants,
@@ -54,6 +55,7 @@ WAVELETS = {
     "morlet-slow": Morlet(frequency=1.7),  # its offset e^(-ω²/2) is large enough to be seen
     "morlet-complex": ComplexMorlet(frequency=2.1),
     "edge": GaussianDerivative(),
+    "cliff": Cliff(aspect=1.5),
     "haar": Haar(),
     "db2": Daubechies(order=2),
     "db4": Daubechies(order=4),
@@ -126,6 +128,8 @@ def mother(wavelet, U, e=None):
             return [np.exp(-q / 2) * (np.cos(w * p) - np.exp(-(w**2) / 2))]
         case GaussianDerivative():
             return [p * np.exp(-q / 2)]
+        case Cliff(aspect=a):
+            return [p * np.exp(-(p**2 + (q - p**2) / a**2) / 2)]
         case Haar():
             return [np.prod(np.where(np.abs(U) <= 0.5, -np.sign(U), 0.0), axis=-1)]
         case Daubechies(order=order):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from importlib.metadata import version
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from rwf import cli
 from rwf.commands import app
+from rwf.theory import Setting, compare
 
 SMALL = ["--n-train", "120", "--n-test", "60", "--n-components", "24", "--n-restarts", "1"]
 COMMANDS = [[], *([name] for name in get_command(app).commands)]
@@ -55,6 +57,54 @@ def test_demo_json_is_the_only_thing_on_standard_output(run, tmp_path):
     assert answer["figure"] == str(tmp_path / "demo.png")
     assert {row["method"] for row in answer["rows"]} == {"RWF, as printed", "RWF", "RFF"}
     assert all(row["scores"]["rmse"] > 0 for row in answer["rows"])
+
+
+def test_theory_prints_constants_and_bounds(run):
+    result = run("theory", "--scales", "0.25", "1", "--eps", "0.2")
+    assert result.exit_code == 0, result.output
+    for word in (
+        "haar",
+        "db2",
+        "db4",
+        "mexican_hat",
+        "Lipschitz",
+        "D for 0.2",
+        "the domain, paper",
+    ):
+        assert word in result.stdout
+    haar = next(line for line in result.stdout.splitlines() if "haar" in line)
+    assert "none" in haar  # no Lipschitz constant
+
+
+def test_theory_json_is_what_the_library_says(run):
+    options = ["--wavelet", "db4", "--wavelet", "haar", "--d", "2", "--scales", "0.3", "1.2"]
+    options += ["--domain", "1", "4", "-D", "700", "--eps", "0.3", "--delta", "0.2"]
+    options += ["--n-rows", "50", "--normalization", "peak", "--json"]
+    answer = json.loads(run("theory", *options).stdout)
+    setting = Setting(2, (0.3, 1.2), (1.0, 4.0), 700, 0.3, 0.2, 50, "peak")
+    db4, haar = compare(["db4", "haar"], setting)
+    assert answer["setting"]["domain"] == [1.0, 4.0]
+    assert answer["wavelets"][0] == asdict(db4)
+    assert answer["wavelets"][1]["constants"]["lipschitz"] is None
+    assert answer["wavelets"][1]["uniform"] is None
+    assert answer["wavelets"][1]["rows"]["atoms"] == haar.rows.atoms
+
+
+@pytest.mark.parametrize(
+    "arguments, advice",
+    [
+        (["--domain", "1", "1"], "give low < high"),
+        (["--scales", "2", "1"], "0 < low <= high"),
+        (["--delta", "1.5"], "between 0 and 1"),
+        (["--eps", "0"], "must be positive"),
+        (["--wavelet", "db99"], "db2 to db38"),
+        (["--wavelet", "hat"], "use one of"),
+    ],
+)
+def test_theory_says_what_to_change(run, arguments, advice):
+    result = run("theory", *arguments)
+    assert result.exit_code == 2
+    assert advice in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(

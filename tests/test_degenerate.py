@@ -211,7 +211,7 @@ def test_weights_are_checked():
 
 BAD_PARAMETERS = [
     ({"n_components": 0}, "positive integer"),
-    ({"prior": "gaussian"}, "'auto', 'independent' or 'projected'"),
+    ({"prior": "gaussian"}, "one of 'auto', 'independent', 'projected', 'cells', 'adaptive'"),
     ({"prior": "projected", "wavelet": "haar"}, "no use for wavelet.*prior='independent'"),
     ({"n_components": 2.5}, "positive integer"),
     ({"wavelet": "mexican"}, "use one of mexican_hat"),

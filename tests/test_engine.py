@@ -298,3 +298,22 @@ def test_moments_add_as_values():
     assert total.n == 10.0
     assert_allclose(total.ZtZ, 2 * np.eye(2))
     assert a.n == 5.0
+
+
+def test_rows_with_their_own_noise(rng):
+    """Evidence is the density under σ² diag(v), by Gram and by QR; leaving one out is a refit."""
+    problem = Problem("recipe", rng)
+    v = rng.uniform(0.2, 5.0, len(problem.rows))
+    rows = Block(problem.rows.X, problem.rows.y, problem.rows.weights, v)
+    C = (problem.Z * problem.prior) @ problem.Z.T + problem.noise * np.diag(v)
+    expected = multivariate_normal(np.zeros(len(v)), C).logpdf(problem.y)
+    for collect in (accumulate, accumulate_root):
+        halves = [rows.part(slice(None, 17)), rows.part(slice(17, None))]
+        total = collect(problem.features, halves[:1], 1) + collect(problem.features, halves[1:], 1)
+        posterior = total.posterior(0, problem.prior, problem.noise)
+        assert_allclose(posterior.log_evidence, expected, rtol=1e-9)
+    left = posterior.leave_one_out(problem.Z, problem.y, rows.weights, v)
+    others = np.arange(len(v)) != 3
+    refit = accumulate(problem.features, [rows.part(others)], 1)
+    once = refit.posterior(0, problem.prior, problem.noise).predict(problem.Z[[3]], v[[3]])
+    assert_allclose([left.mean[3], left.variance[3]], [once.mean[0], once.variance[0]], rtol=1e-8)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from experiments import data, docs, figures, store
+from experiments import data, docs, figures, splits, store, tasks
 from experiments.__main__ import main, parser
 from experiments.methods import LABELS, METHODS, make
 from experiments.plan import load_suite, suite_names
-from experiments.run import MEASURED, Run, measure, plain, row_of
+from experiments.run import FUNCTION_SCORES, MEASURED, Run, measure, plain, row_of
 from experiments.session import Conditions, pending, perform
 from experiments.tables import MEASURES, suite_tables
 
@@ -40,7 +40,7 @@ def waves(tmp_path, monkeypatch, rng):
 
 
 def test_a_split_is_a_seeded_permutation_of_which_nine_tenths_are_for_training():
-    rows = data.split(103, 7)
+    rows = splits.random_tenth(np.zeros((103, 1)), 7)
     order = np.random.RandomState(7).permutation(103)
     assert np.array_equal(rows.train, order[:92])
     assert np.array_equal(rows.test, order[92:])
@@ -48,19 +48,21 @@ def test_a_split_is_a_seeded_permutation_of_which_nine_tenths_are_for_training()
 
 def test_a_shifted_split_tests_beyond_a_plane(rng):
     X = np.column_stack([rng.normal(3.0, [1.0, 200.0], (50, 2)), np.ones(50)])
-    rows = data.shifted_split(X, 4)
+    rows = splits.beyond_a_plane(X, 4)
     direction = np.random.RandomState(4).normal(size=2) / X[:, :2].std(axis=0)
     position = X[:, :2] @ direction
     assert len(rows.train) == 40
     assert sorted([*rows.train, *rows.test]) == list(range(50))
     assert position[rows.train].max() <= position[rows.test].min()
-    assert not np.array_equal(rows.test, data.shifted_split(X, 5).test)
+    assert not np.array_equal(rows.test, splits.beyond_a_plane(X, 5).test)
 
 
 def test_a_table_comes_from_the_named_directory(waves):
     X, y = waves
-    table = data.load("waves-shifted")
+    table, rows = tasks.problem("waves-shifted", 4)
     assert table.name == "waves"
+    assert table.f is None
+    assert np.array_equal(rows.test, splits.beyond_a_plane(X, 4).test)
     assert_allclose(table.X, X)
     assert_allclose(table.y, y)
 
@@ -127,7 +129,8 @@ def test_what_a_method_learns_does_not_depend_on_the_test_rows(waves, tmp_path, 
     X, y = waves
     run = Run("waves", method, 1, settings)
     first = measure(run)
-    train, test = data.split(80, 1).train, data.split(80, 1).test
+    rows = splits.random_tenth(X, 1)
+    train, test = rows.train, rows.test
     X[test[1:]], y[test] = 1e4, -1e5  # all that a leak could feed on, but the inputs of one row
     write_table(tmp_path, "waves", X, y)
     second = measure(run)
@@ -145,7 +148,7 @@ def test_what_a_method_learns_does_not_depend_on_the_test_rows(waves, tmp_path, 
 def test_a_row_holds_every_measure_and_a_constant_has_no_skill_over_itself(waves):
     row = row_of(Run("waves", "constant", 0), measure(Run("waves", "constant", 0)), SESSION)
     assert row["error"] is None
-    assert all(row[field] is not None for field in MEASURED)
+    assert {field for field in MEASURED if row[field] is None} == set(FUNCTION_SCORES)
     assert row["n_train"] == 72
     assert row["n_test"] == 8
     assert len(row["coverages"]) == 19
@@ -198,8 +201,8 @@ def test_what_is_not_a_number_is_not_stored(tmp_path):
 @pytest.mark.parametrize("name", suite_names())
 def test_suites_name_known_methods_and_tables(name):
     suite = load_suite(name)
-    assert set(suite.methods) <= set(METHODS)
-    assert {task.removesuffix(data.SHIFTED) for task in suite.tasks} <= set(data.OPENML)
+    assert set(suite.all_methods) <= set(METHODS)
+    assert {tasks.parts(task)[0] for task in suite.tasks} <= tasks.KNOWN
     keys = [run.key for run in suite.runs()]
     assert len(set(keys)) == len(keys)
 
@@ -220,7 +223,7 @@ def test_the_grid_is_expanded_and_runs_can_be_chosen():
     assert {run.settings["n_components"] for run in runs} == {100, 200, 500, 1000, 2000, 4000}
     with pytest.raises(ValueError, match="not in the suite"):
         load_suite("atoms").runs(methods=["boosting"])
-    with pytest.raises(ValueError, match="there are atoms, shifted"):
+    with pytest.raises(ValueError, match=r"there are atoms, .*, tables"):
         load_suite("nothing")
 
 
@@ -231,6 +234,18 @@ def test_a_rerun_skips_what_has_a_row_and_retries_failures_on_demand():
     assert pending(runs, rows) == [fresh]
     assert pending(runs, rows, retry_failed=True) == [failed, fresh]
     assert pending(runs, rows, again=True) == runs
+
+
+def test_methods_that_the_grid_does_not_concern_are_run_once():
+    suite = load_suite("plateaus")
+    runs = suite.runs(tasks=["six-plateaus"], methods=["rff", "ti-haar"])
+    settings = {m: [r.settings for r in runs if r.method == m and r.split == 3] for m in METHODS}
+    assert settings["rff"] == [{"n_components": n} for n in (100, 300, 1000)]
+    assert settings["ti-haar"] == [{}]
+    rows = [row_of(run, {"rmse": 2.0}, SESSION) for run in runs]
+    text = suite_tables(suite, rows, "rmse")
+    assert "| n_components = 1000 | as it comes |" in text
+    assert "Haar ⁴ | – | – | – | **2.00 ± 0.00** |" in text
 
 
 FAULTY = """
@@ -335,6 +350,16 @@ def test_coverage_is_best_where_it_is_nearest_to_nominal(tmp_path):
     assert "| 0.990 ± 0.000 |" in text
 
 
+def test_a_row_without_a_field_says_nothing_about_it(tmp_path):
+    (tmp_path / "small.toml").write_text(SUITE)
+    rows = [row_of(Run("naval", "rwf", split), {"rmse_f": 0.5}, SESSION) for split in range(3)]
+    old = row_of(Run("naval", "rff", 0), {}, SESSION)
+    del old["rmse_f"]
+    text = suite_tables(load_suite("small", tmp_path), [*rows, old], "rmse_f")
+    assert "default** | – | **0.500 ± 0.000** |" in text
+    assert "| RFF on our engine | – | – |" in text
+
+
 def atoms_rows():
     return [
         row_of(run, {"rmse": 1.0 + run.split / run.settings["n_components"]}, SESSION)
@@ -386,7 +411,7 @@ def test_generated_sections_are_rebuilt_once_and_the_rest_is_kept(tmp_path):
 
 def test_the_docs_say_what_the_stored_rows_say():
     pages = docs.pages()
-    assert {page.name for page in pages} >= {"README.md", "tables.md"}
+    assert {page.name for page in pages} >= {"README.md", "signals.md", "tables.md"}
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert docs.regenerated(text) == text, f"run python -m experiments docs: {page.name}"
@@ -395,7 +420,7 @@ def test_the_docs_say_what_the_stored_rows_say():
 # the command line
 
 
-@pytest.mark.parametrize("command", ["run", "table", "tidy", "figures", "docs"])
+@pytest.mark.parametrize("command", ["run", "table", "tidy", "theory", "figures", "docs"])
 def test_every_command_has_help_that_ends_with_an_example(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         parser().parse_args([command, "--help"])

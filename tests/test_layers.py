@@ -12,12 +12,12 @@ import rwf
 ORDER = [
     # vocabulary
     "types", "errors", "threads", "blas", "factorization", "metrics", "signals",
-    "wavelets", "measures", "features",
+    "wavelets", "measures", "features", "kernels",
     # engine: Z only, never wavelets
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
-    "scaling", "ascent", "tuning", "starts", "training", "projection",
-    "model", "fit_report", "fitting",
+    "scaling", "ascent", "tuning", "sparse", "starts", "training", "projection", "noise",
+    "background", "model", "fit_report", "cells", "adaptation", "fitting", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

@@ -1,10 +1,23 @@
-"""The step function is what its definition says, and its samples have the stated law."""
+"""The functions are what their definitions say, and their samples have the stated law."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from rwf.signals import FIVE_PLATEAUS, SIX_PLATEAUS, multi_step, step_function
+from rwf.signals import (
+    DONOHO_JOHNSTONE,
+    FIVE_PLATEAUS,
+    JUMPS,
+    PLACES,
+    SIX_PLATEAUS,
+    blocks,
+    bumps,
+    donoho_johnstone,
+    doppler,
+    heavisine,
+    multi_step,
+    step_function,
+)
 
 PLATEAUS = pytest.mark.parametrize("levels", [FIVE_PLATEAUS, SIX_PLATEAUS, (7.0,)])
 
@@ -66,3 +79,56 @@ def test_without_noise_the_targets_are_the_function():
 def test_what_cannot_be_drawn_is_refused_with_a_remedy(arguments, advice):
     with pytest.raises(ValueError, match=advice):
         multi_step(rng=np.random.default_rng(1), **arguments)
+
+
+def test_blocks_jumps_where_and_by_how_much_it_should_and_returns_to_zero():
+    ends = np.concatenate([[0.0], (PLACES[1:] + PLACES[:-1]) / 2, [1.0]])
+    assert_allclose(np.diff(blocks(ends)), JUMPS, atol=1e-12)
+    assert_allclose(blocks(ends[[0, -1]]), 0, atol=1e-12)
+    assert_allclose(blocks(PLACES[:1]), JUMPS[:1] / 2)  # half way at the jump itself
+
+
+def test_bumps_has_its_highest_values_near_its_peaks():
+    x = np.arange(1, 2049) / 2048
+    peaks = np.flatnonzero(np.diff(np.sign(np.diff(bumps(x)))) < 0) + 1
+    assert len(peaks) == 11
+    assert np.abs(x[peaks] - PLACES).max() < 1e-3
+    assert_allclose(bumps(np.array([0.81])), 4.2, rtol=0.02)  # the others hardly reach
+
+
+def test_heavisine_is_a_wave_with_two_jumps():
+    x = np.array([0.125, 0.3, 0.3 + 1e-9, 0.5, 0.72 - 1e-9, 0.72 + 1e-9])
+    wave = heavisine(x) - 4 * np.sin(4 * np.pi * x)
+    assert_allclose(wave, [0, -1, -2, -2, -2, 0], atol=1e-12)
+
+
+def test_doppler_crosses_zero_ever_more_slowly():
+    x = np.linspace(0, 1, 200_001)
+    crossings = x[np.flatnonzero(np.diff(np.sign(doppler(x))[1:-1])) + 1]
+    expected = 2.1 / np.arange(41, 2, -1) - 0.05  # 2.1/(x + 0.05) is a whole number
+    assert_allclose(crossings[-20:], expected[(expected > 0) & (expected < 1)][-20:], atol=1e-5)
+    assert_allclose(doppler(np.array([0.0, 1.0])), 0)
+
+
+@pytest.mark.parametrize("name", DONOHO_JOHNSTONE)
+@pytest.mark.parametrize("regular", [True, False])
+def test_a_denoising_sample_has_the_stated_ratio(name, regular):
+    n, snr = 4096, 5.0
+    sample = donoho_johnstone(name, np.random.default_rng(3), n, snr, regular=regular)
+    x, residual = sample.X[:, 0], sample.y - sample.f
+    scale = snr / DONOHO_JOHNSTONE[name](np.arange(1, n + 1) / n).std()
+    assert_allclose(sample.f, scale * DONOHO_JOHNSTONE[name](x))
+    assert (np.diff(x) > 0).all()
+    assert abs(residual.std() - 1) < 5 / np.sqrt(2 * n)
+    if regular:
+        assert_allclose(sample.f.std(), snr)
+        assert_allclose(x, np.arange(1, n + 1) / n)
+    else:
+        assert np.diff(x).max() > 3 / n
+
+
+def test_what_cannot_be_denoised_is_refused_with_a_remedy(rng):
+    with pytest.raises(ValueError, match="use one of blocks, bumps"):
+        donoho_johnstone("angles", rng)
+    with pytest.raises(ValueError, match="at least two rows"):
+        donoho_johnstone("blocks", rng, n=1)

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from contracts import KERNELS, WAVELETS, mother
 from rwf.features import FourierFamily, RidgeFamily, WaveletFamily
 from rwf.measures import Box, Measure, Rows
-from rwf.wavelets import ComplexMorlet, GaussianDerivative, MexicanHat, Morlet
+from rwf.wavelets import Cliff, ComplexMorlet, GaussianDerivative, MexicanHat, Morlet
 
 WAVELET = pytest.mark.parametrize("name", WAVELETS)
 DIMENSION = pytest.mark.parametrize("d", [1, 2])
@@ -63,6 +63,10 @@ def product(wavelet, U, V):
     """
     if wavelet.geometry != "oriented" or U.shape[-1] == 1:
         return sum(a * b for a, b in zip(mother(wavelet, U), mother(wavelet, V), strict=True))
+    if isinstance(wavelet, Cliff):  # no formula: many directions
+        turns = np.pi * (np.arange(12) + 0.5) / 12
+        axes = np.column_stack([np.cos(turns), np.sin(turns)])
+        return np.mean([mother(wavelet, U, e)[0] * mother(wavelet, V, e)[0] for e in axes], 0)
     envelope = np.exp(-(np.sum(U**2, -1) + np.sum(V**2, -1)) / 2)
     if isinstance(wavelet, GaussianDerivative):
         return envelope * np.sum(U * V, -1) / 2

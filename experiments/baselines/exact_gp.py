@@ -22,7 +22,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from rwf.types import Array
 
-MAX_ROWS = 2000
+MAX_ROWS = 2048
 """Up to so many rows all are used: the cost is cubic."""
 
 SUBSET = 1000
@@ -52,9 +52,22 @@ def matern52(q: Array) -> tuple[Array, Array]:
     return (1 + r + r**2 / 3) * E, -5 / 6 * (1 + r) * E
 
 
+def matern12(q: Array) -> tuple[Array, Array]:
+    """κ = e^(−r), whose slope in q has no limit at zero.
+
+    Pairs of rows at one place get slope zero: what it would multiply, (u_n − u_m)², is zero.
+    """
+    r = np.sqrt(q)
+    E = np.exp(-r)
+    return E, -0.5 * np.divide(E, r, out=np.zeros_like(E), where=r > 0)
+
+
 KERNELS: Mapping[str, Profile] = MappingProxyType(
     {"se": squared_exponential, "matern32": matern32, "matern52": matern52}
 )
+
+ROUGH_KERNELS: Mapping[str, Profile] = MappingProxyType({"matern12": matern12})
+"""Kernels of functions that have no derivative."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,9 @@ class Parameters:
 
 BOUNDS = ((1e-2, 1e3), (1e-3, 1e4), (1e-6, 1e3), (1e-6, 1e3), (1e-8, 1e1))
 """Of each ℓ, and of a², β², γ², σ², for standardised columns and targets."""
+
+SHORTEST = 1e-4
+"""The lower bound of ℓ where there is but one column."""
 
 
 def squared_distances(U: Array, V: Array) -> Array:
@@ -157,7 +173,7 @@ class ExactGP:
     """Exact GP regression in standardised units.
 
     Args:
-        kernel: "se", "matern32" or "matern52".
+        kernel: "se", "matern12", "matern32" or "matern52".
         random_state: seed of the starts and of the sample of rows.
         n_starts: short runs of which the best is continued.
         short: iterations of each start.
@@ -172,7 +188,7 @@ class ExactGP:
         short: int = 15,
         max_iter: int = 60,
     ) -> None:
-        self.profile = KERNELS[kernel]
+        self.profile = {**KERNELS, **ROUGH_KERNELS}[kernel]
         self.random_state = random_state
         self.n_starts = n_starts
         self.short = short
@@ -217,9 +233,18 @@ class ExactGP:
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:
+        mean, latent = self._latent(X)
+        return mean, np.sqrt(latent + self._parameters.noise + self._jitter)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        mean, latent = self._latent(X)
+        return mean, np.sqrt(latent)
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of f."""
         blocks = [self._predict(block) for block in np.array_split(X, 1 + len(X) // 2000)]
         mean, variance = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-        return mean, np.sqrt(variance)
+        return mean, variance
 
     def _predict(self, X: Array) -> tuple[Array, Array]:
         p = self._parameters
@@ -227,7 +252,7 @@ class ExactGP:
         V = solve_triangular(self._L, cross, lower=True)
         latent = variances(p, X) - np.einsum("nm,nm->m", V, V)
         # A difference of equal numbers where the data pin f down: rounding may leave it below zero.
-        return cross.T @ self._alpha, np.maximum(latent, 0) + p.noise + self._jitter
+        return cross.T @ self._alpha, np.maximum(latent, 0)
 
     def facts(self) -> Mapping[str, object]:
         low, high = np.array(log_bounds(self._X.shape[1])).T
@@ -243,11 +268,19 @@ class ExactGP:
 
 
 def start(d: int, rng: np.random.Generator, index: int) -> Array:
-    """θ to start from: ℓ = √d, perturbed but in the first start, and noise 0.1, 0.03, 0.01, …"""
+    """θ to start from: ℓ = √d, perturbed but in the first start, and noise 0.1, 0.03, 0.01, …
+
+    Signals over one column may vary a thousand times along it: there ℓ is 1, 0.1, 0.01, …, since
+    from too long an ℓ learning ends with all being noise.
+    """
     lengths = 0.5 * np.log(d) + 0.3 * rng.normal(size=d) * (index > 0)
+    if d == 1:
+        lengths -= np.log(10) * index
     return np.array([*lengths, 0.0, np.log(0.1), np.log(0.1), np.log(0.1) - 1.15 * index])
 
 
 def log_bounds(d: int) -> list[tuple[float, float]]:
     lengths, *others = [(float(np.log(low)), float(np.log(high))) for low, high in BOUNDS]
+    if d == 1:
+        lengths = (float(np.log(SHORTEST)), lengths[1])
     return [lengths] * d + others

@@ -69,6 +69,10 @@ class KernelMapRidge:
         mean, std = self._ridge.predict(self._map.transform(X), return_std=True)
         return mean, std
 
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        mean, std = self.predict(X)
+        return mean, np.sqrt(np.maximum(std**2 - 1 / self._ridge.alpha_, 0))
+
     def facts(self) -> Mapping[str, object]:
         return {
             "noise_variance": float(1 / self._ridge.alpha_),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,13 @@ class Method(Protocol):
     def facts(self) -> Mapping[str, object]: ...
 
 
+@runtime_checkable
+class FunctionMethod(Method, Protocol):
+    """A method that also knows f, without the noise: its mean and standard deviation."""
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]: ...
+
+
 class Standardized:
     """A method that sees columns and targets of mean 0 and standard deviation 1.
 
@@ -27,7 +34,7 @@ class Standardized:
         method: works in standardised units; columns that do not vary are taken away from it.
     """
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: FunctionMethod) -> None:
         self.method = method
 
     def fit(self, X: Array, y: Array) -> Self:
@@ -39,8 +46,10 @@ class Standardized:
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:
-        mean, std = self.method.predict(self._inputs(X))
-        return self._y_center + self._y_scale * mean, self._y_scale * std
+        return self._in_units(self.method.predict(self._inputs(X)))
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        return self._in_units(self.method.predict_function(self._inputs(X)))
 
     def facts(self) -> Mapping[str, object]:
         """Those of the method, a noise variance in squared units of y."""
@@ -53,3 +62,7 @@ class Standardized:
     def _inputs(self, X: Array) -> Array:
         scaled: Array = (X[:, self._columns] - self._center) / self._scale
         return scaled
+
+    def _in_units(self, prediction: tuple[Array, Array]) -> tuple[Array, Array]:
+        mean, std = prediction
+        return self._y_center + self._y_scale * mean, self._y_scale * std

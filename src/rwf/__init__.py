@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rwf.errors import IncompatibleModelsError, NoImprovementWarning, NotPositiveDefiniteError
     from rwf.estimators import RFFRegressor, RWFRegressor
+    from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.measures import Box, Hull, Rows
+    from rwf.theory import required_features, stationarity_index
     from rwf.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.wavelets import (
+        Cliff,
         CompactHat,
         ComplexMorlet,
         Daubechies,
@@ -38,28 +41,39 @@ _HOMES = {
     "Morlet": "rwf.wavelets",
     "ComplexMorlet": "rwf.wavelets",
     "GaussianDerivative": "rwf.wavelets",
+    "Cliff": "rwf.wavelets",
     "Haar": "rwf.wavelets",
     "Daubechies": "rwf.wavelets",
     "RadialWavelet": "rwf.wavelets",
+    "ExpectedKernel": "rwf.kernels",
+    "WaveletKernel": "rwf.kernels",
+    "HatKernel": "rwf.kernels",
     "Rows": "rwf.measures",
     "Box": "rwf.measures",
     "Hull": "rwf.measures",
+    "required_features": "rwf.theory",
+    "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",
     "IncompatibleModelsError": "rwf.errors",
+    "NoAtomsNearbyWarning": "rwf.errors",
     "NoImprovementWarning": "rwf.errors",
 }
 
 __all__ = [
     "Box",
+    "Cliff",
     "CompactHat",
     "ComplexMorlet",
     "Daubechies",
+    "ExpectedKernel",
     "GaussianDerivative",
     "Haar",
+    "HatKernel",
     "Hull",
     "IncompatibleModelsError",
     "MexicanHat",
     "Morlet",
+    "NoAtomsNearbyWarning",
     "NoImprovementWarning",
     "NotPositiveDefiniteError",
     "RFFRegressor",
@@ -68,6 +82,9 @@ __all__ = [
     "RandomFourierFeatures",
     "RandomWaveletFeatures",
     "Rows",
+    "WaveletKernel",
+    "required_features",
+    "stationarity_index",
 ]
 
 

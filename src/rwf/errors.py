@@ -13,5 +13,9 @@ class IncompatibleModelsError(RWFError, ValueError):
     """Two models cannot be merged, because their features or scalings differ."""
 
 
+class NoAtomsNearbyWarning(UserWarning):
+    """A prediction was asked for where the model has no atoms, and knows nothing but its prior."""
+
+
 class NoImprovementWarning(UserWarning):
     """The fitted model predicts no better than a constant or a straight line."""

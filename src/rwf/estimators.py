@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
 from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
+from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
-from rwf.fitting import ProjectedRecipe, Recipe
+from rwf.fitting import AdaptiveRecipe, CellsRecipe, ChosenRecipe, Noise, ProjectedRecipe, Recipe
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
-from rwf.wavelets import Wavelet, as_wavelet
+from rwf.wavelets import CompactHat, Wavelet, as_wavelet
 
-Prior = Literal["auto", "independent", "projected"]
+Prior = Literal["auto", "independent", "projected", "cells", "adaptive"]
 
 INDEPENDENT = {
     "wavelet": "mexican_hat",
@@ -37,20 +38,25 @@ class RWFRegressor(FeatureRegressor):
         z_i(x) = D^{-1/2}\, \psi\!\left(\frac{x - t_i}{\ell s_i}\right)
 
     Training is Bayesian linear regression in closed form; shape, amplitudes and noise are learned
-    by maximal evidence. Two priors over the weights are to be had:
+    by maximal evidence. Four priors over the weights are to be had:
 
     - *projected*: atoms sit at training rows, and the weights' covariance makes the model the
       Gaussian process of infinitely many Mexican hats, with learned roughness, projected on the
       atoms. With an atom at every row, the default for up to 3000 rows, it is that exact process.
+    - *cells*: a frame of local atoms, octave after octave, with prior variances learned over scale
+      and place. For up to three input columns.
+    - *adaptive*: few atoms, resampled in rounds to where the signal is. For up to three columns.
     - *independent*: the paper's. Atoms of any wavelet are drawn from p(s, t), and their weights are
       independent.
 
     Args:
-        n_components: feature columns. ``None`` takes as many as rows up to 3000 of them and else
-            2500 for projected weights, and as many as rows, within 100 and 2000, for independent.
-        prior: "projected", "independent", or "auto": projected for two or more input columns,
-            unless one of the parameters that only independent weights have is given, which are the
-            next five, and ``variances``.
+        n_components: feature columns. ``None`` takes, for projected weights, as many as rows up to
+            3000 of them and else 2500; for cells and for independent weights as many as rows,
+            within 100 and 2000; for adaptive atoms a quarter of that.
+        prior: one of these four, or "auto": projected for four or more input columns, for fewer
+            whichever of the first three predicts held-out rows best; independent if one of the
+            parameters is given that only independent weights have, which are the next five, and
+            ``variances``.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -61,6 +67,10 @@ class RWFRegressor(FeatureRegressor):
         ard: one length-scale per column and block, instead of one in all.
         log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
         trend: "linear", "constant" or "none".
+        noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
+            leave-one-out densities for up to three columns and takes "constant" for more.
+        fill: in up to three columns, give f back the prior variance that local atoms lack in gaps
+            and beyond the data.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
         max_iter: iterations of L-BFGS for the shape.
         n_restarts: further starts; the one of highest evidence wins.
@@ -81,6 +91,8 @@ class RWFRegressor(FeatureRegressor):
         ard: bool = True,
         log_skewed: bool = True,
         trend: Trend = "linear",
+        noise: Noise = "auto",
+        fill: bool = True,
         variances: Variances = "block",
         max_iter: int = 60,
         n_restarts: int = 2,
@@ -97,6 +109,8 @@ class RWFRegressor(FeatureRegressor):
         self.ard = ard
         self.log_skewed = log_skewed
         self.trend = trend
+        self.noise = noise
+        self.fill = fill
         self.variances = variances
         self.max_iter = max_iter
         self.n_restarts = n_restarts
@@ -130,6 +144,8 @@ class RWFRegressor(FeatureRegressor):
             blocks=("radial",),
             ard=False,
             trend="none",
+            noise="constant",
+            fill=False,
             variances="unit",
             max_iter=max_iter,
             n_restarts=n_restarts,
@@ -138,23 +154,33 @@ class RWFRegressor(FeatureRegressor):
         )
 
     def _recipe(self) -> Recipe:
-        if self.prior not in ("auto", "independent", "projected"):
-            raise ValueError(
-                f"prior={self.prior!r} is unknown: use 'auto', 'independent' or 'projected'."
-            )
+        if self.prior not in get_args(Prior):
+            known = ", ".join(repr(prior) for prior in get_args(Prior))
+            raise ValueError(f"prior={self.prior!r} is unknown: use one of {known}.")
         chosen = [name for name, usual in INDEPENDENT.items() if getattr(self, name) != usual]
-        if self.prior == "projected" and chosen:
+        if self.prior == "independent" or (self.prior == "auto" and chosen):
+            return super()._recipe()
+        if self.prior == "adaptive" and "wavelet" in chosen:
+            chosen.remove("wavelet")
+        if chosen:
             raise ValueError(
-                f"prior='projected' has a kernel of its own and no use for {', '.join(chosen)}: "
+                f"prior={self.prior!r} has atoms of its own and no use for {', '.join(chosen)}: "
                 "leave them out, or choose prior='independent'."
             )
-        if self.prior == "projected" or (self.prior == "auto" and self._is_table() and not chosen):
-            return ProjectedRecipe(self._trend())
-        return super()._recipe()
-
-    def _is_table(self) -> bool:
-        """A signal over one column needs atoms of many scales; over more, exact kernels pay."""
-        return int(self.n_features_in_) > 1
+        trend, low = self._trend(), self.n_features_in_ <= max(DENSITY)
+        recipes: dict[str, Recipe] = {"projected": ProjectedRecipe(trend)}
+        if low:
+            recipes["cells"] = CellsRecipe(CompactHat(), trend)
+            recipes["adaptive"] = AdaptiveRecipe(as_wavelet(self.wavelet), trend)
+        if self.prior == "auto":
+            return ChosenRecipe(recipes) if low else recipes["projected"]
+        if self.prior not in recipes:
+            raise ValueError(
+                f"prior={self.prior!r} fills the space of the inputs with atoms, which is "
+                f"possible in up to {max(DENSITY)} dimensions, and X has "
+                f"{self.n_features_in_} columns: use prior='projected'."
+            )
+        return recipes[self.prior]
 
     def _families(self, scaler: Standardizer) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)
@@ -218,12 +244,16 @@ class RFFRegressor(FeatureRegressor):
         ard: one length-scale per column and block, instead of one in all.
         log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
         trend: "linear", "constant" or "none".
+        noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
+            leave-one-out densities for up to three columns and takes "constant" for more.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
         max_iter: iterations of L-BFGS for the shape.
         n_restarts: further starts; the one of highest evidence wins.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error.
     """
+
+    fill = False  # cosines do not vanish anywhere
 
     def __init__(
         self,
@@ -234,6 +264,7 @@ class RFFRegressor(FeatureRegressor):
         ard: bool = True,
         log_skewed: bool = True,
         trend: Trend = "linear",
+        noise: Noise = "auto",
         variances: Variances = "block",
         max_iter: int = 60,
         n_restarts: int = 2,
@@ -246,6 +277,7 @@ class RFFRegressor(FeatureRegressor):
         self.ard = ard
         self.log_skewed = log_skewed
         self.trend = trend
+        self.noise = noise
         self.variances = variances
         self.max_iter = max_iter
         self.n_restarts = n_restarts

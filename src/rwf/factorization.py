@@ -59,7 +59,12 @@ def gram_resolves_identity(diagonal: Array) -> bool:
     The median stands for the diagonal: a few large entries, such as a constant column with a wide
     prior, harm nobody but themselves, because Cholesky's errors scale with rows and columns.
     """
-    return EPSILON * len(diagonal) * float(np.median(diagonal)) < RESOLUTION
+    return resolvable_identity(diagonal) < 1.0
+
+
+def resolvable_identity(diagonal: Array) -> float:
+    """The smallest multiple of the identity that stands out of a Gram matrix with this diagonal."""
+    return EPSILON * len(diagonal) * float(np.median(diagonal)) / RESOLUTION
 
 
 def factor_gram(G: Array) -> Factor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rwf.model import FittedModel
 from rwf.moments import RootMoments
+from rwf.posterior import normal_log_density
 from rwf.rows import Block
 from rwf.starts import Start
 from rwf.types import Array
@@ -62,7 +63,7 @@ def report_on(
 ) -> FitReport:
     """Describe a fit; ``known`` are rows, in standardised units, on which to score the model."""
     ones = np.ones((len(known), 1))
-    own = _own_scores(model, known) + n_learned / len(known)
+    own = leave_one_out_scores(model, known) + n_learned / len(known)
     constant = _least_squares_scores(ones, known)
     linear = _least_squares_scores(np.hstack([ones, known.X]), known)
     unit = float(np.log(model.scaler.y.scale).sum())
@@ -80,12 +81,12 @@ def report_on(
     )
 
 
-def _own_scores(model: FittedModel, rows: Block) -> Array:
+def leave_one_out_scores(model: FittedModel, rows: Block) -> Array:
     """Leave-one-out negative log densities of rows in standardised units, summed over outputs."""
     total = np.zeros(len(rows))
     for k in range(len(model.tuned)):
         p = model.leave_one_out(rows, k)
-        total += _negative_log_density(rows.y[:, k] - p.mean, p.variance)
+        total -= normal_log_density(rows.y[:, k] - p.mean, p.variance)
     return total
 
 
@@ -101,10 +102,6 @@ def _least_squares_scores(Z: Array, rows: Block) -> Array:
     if (variance <= 1e-24).any():
         return np.full(n, np.nan)
     return sum(
-        (_negative_log_density(residual[:, k] / rest, v / rest) for k, v in enumerate(variance)),
+        (-normal_log_density(residual[:, k] / rest, v / rest) for k, v in enumerate(variance)),
         start=np.zeros(n),
     )
-
-
-def _negative_log_density(error: Array, variance: Array) -> Array:
-    return 0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)

@@ -15,10 +15,12 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
+from rwf.background import Background
 from rwf.errors import IncompatibleModelsError
 from rwf.features.mixture import ProjectedFeatures
 from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
-from rwf.posterior import Prediction
+from rwf.noise import NoiseShape
+from rwf.posterior import Prediction, normal_log_density
 from rwf.projection import Remainder
 from rwf.rows import Block, block_rows, blocks
 from rwf.scaling import Standardizer
@@ -42,6 +44,9 @@ class FittedModel:
         learn_priors: whether tuning moves the prior variances, or the noise alone.
         scores: leave-one-out errors of some training rows over their standard deviations, shape
             (n, k). Where they are too large, all variances are enlarged.
+        noise: how the noise varies with x, if it does.
+        cover: Σz² of every block of columns that counts as full cover, shape (B,); where there is
+            less, the variance of f is filled up to that of the prior. ``None`` leaves it.
     """
 
     scaler: Standardizer
@@ -49,6 +54,8 @@ class FittedModel:
     statistics: Moments | RootMoments
     learn_priors: bool = True
     scores: Array | None = None
+    noise: NoiseShape | None = None
+    cover: Array | None = None
 
     @property
     def inflation(self) -> Array:
@@ -62,17 +69,21 @@ class FittedModel:
         tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
         return np.maximum(np.maximum(squares, tails**2), 1.0)
 
-    def calibrated(self, known: Block) -> FittedModel:
-        """The model with scores of these rows, in standardised units.
+    def judges(self, known: Block) -> Block:
+        """Those of some training rows whose leave-one-out errors are honest.
 
-        Rows that are atoms are left out as long as there are others: their atom would remain when
-        they are left out.
+        Rows that are atoms are not, as their atom would remain when they are left out; but they
+        must do where there are no others.
         """
-        if self.projected is not None:
-            atoms = {center.tobytes() for center in self.projected.centers}
-            others = np.array([row.tobytes() not in atoms for row in known.X])
-            if others.sum() >= ENOUGH_SCORES:
-                known = Block(known.X[others], known.y[others], known.weights[others])
+        if self.projected is None:
+            return known
+        atoms = {center.tobytes() for center in self.projected.centers}
+        others = np.array([row.tobytes() not in atoms for row in known.X])
+        return known.part(others) if others.sum() >= ENOUGH_SCORES else known
+
+    def calibrated(self, known: Block) -> FittedModel:
+        """The model with scores of these rows, in standardised units."""
+        known = self.judges(known)
         scores = np.empty_like(known.y)
         for output in range(known.y.shape[1]):
             p = self.leave_one_out(known, output)
@@ -99,6 +110,7 @@ class FittedModel:
                 output,
                 self.shape.features.groups,
                 self.shape.variances(output),
+                parents=self.shape.features.parents,
                 learn_priors=self.learn_priors,
             ).rescaled(factor)
             for output, factor in enumerate(self.inflation)
@@ -128,12 +140,37 @@ class FittedModel:
             for t in self.tuned
         )
 
+    @cached_property
+    def backgrounds(self) -> tuple[Background, ...]:
+        """Of each output, the variance that local atoms lack where they are few."""
+        stack = self.shape.features
+        levels = np.zeros(len(stack.maps)) if self.cover is None else self.cover
+        means = self.statistics.column_energies / max(self.statistics.n, 1e-300)
+        return tuple(
+            Background.learn(stack.blocks, levels, means, t.posterior.prior_variances)
+            for t in self.tuned
+        )
+
+    def coverage(self, X: Array) -> Array:
+        """The share of the prior variance of f that atoms carry at rows, shape (n,).
+
+        One among the data, zero where there are no atoms.
+        """
+        shares = []
+        for part in self._blocks(X):
+            Z = self._features(part)
+            if self.projected is not None:
+                shares.append(1.0 - self.projected.missing(Z) / self.projected.kernel.diagonal)
+            else:
+                shares.append(self.backgrounds[0].coverage(Z))
+        return np.concatenate(shares)
+
     def with_rows(self, rows: Block) -> FittedModel:
         """The model with further rows."""
         if len(rows) == 0:
             return self
         root = isinstance(self.statistics, RootMoments)
-        more = collect(self.scaler, self.shape, rows, root)
+        more = collect(self.scaler, self.shape, rows, root, self.noise)
         return replace(self, statistics=_add(self.statistics, more))
 
     def without_rows(self) -> FittedModel:
@@ -154,6 +191,7 @@ class FittedModel:
             and self.statistics.n_outputs == other.statistics.n_outputs
             and len(self.scaler.X.center) == len(other.scaler.X.center)
             and np.array_equal(self.features(probe), other.features(probe))
+            and np.array_equal(self.relative_noise(probe), other.relative_noise(probe))
             and np.array_equal(self.scaler.y.scale, other.scaler.y.scale)
             and np.array_equal(self.scaler.y.center, other.scaler.y.center)
         ):
@@ -166,43 +204,69 @@ class FittedModel:
 
     def features(self, X: Array) -> Array:
         """Z of inputs in their own units, shape (n, p)."""
-        return np.asarray(self.shape.features(self.scaler.inputs(X)), dtype=np.float64)
+        return self._features(self.scaler.inputs(X))
+
+    def _features(self, unit: Array) -> Array:
+        return np.asarray(self.shape.features(unit), dtype=np.float64)
+
+    def relative_noise(self, X: Array) -> Array:
+        """v of inputs in their own units, shape (n,): ones where the noise does not vary."""
+        return self._noise_at(self.scaler.inputs(X))
+
+    def _noise_at(self, unit: Array) -> Array:
+        """v at rows in standardised units, shape (n,)."""
+        return np.ones(len(unit)) if self.noise is None else self.noise(unit)
 
     def _blocks(self, X: Array) -> Iterator[Array]:
+        """Rows in standardised units, a block at a time."""
         size = block_rows(self.shape.features.n_features)
-        return (X[i : i + size] for i in range(0, len(X), size))
+        return (self.scaler.inputs(X[i : i + size]) for i in range(0, len(X), size))
 
-    def _missing(self, Z: Array) -> Array:
-        """k(x, x) - ‖z(x)‖² at rows, shape (n,); zero for independent weights."""
-        return np.zeros(len(Z)) if self.projected is None else self.projected.missing(Z)
+    def _extra(self, Z: Array, v: Array, output: int) -> Array | float:
+        """Variance of f that the atoms lack at rows with relative noise v."""
+        if self.projected is not None:
+            return self.remainders[output].extra(self.projected.missing(Z), v)
+        return 0.0 if self.cover is None else self.backgrounds[output].missing(Z)
 
     def mean(self, X: Array) -> Array:
         """Predictive means, shape (n, k), in the units of y."""
         W = np.column_stack([t.posterior.mean for t in self.tuned])
-        values = np.concatenate([self.features(part) @ W for part in self._blocks(X)])
+        values = np.concatenate([self._features(part) @ W for part in self._blocks(X)])
         return self.scaler.y.inverse(values)
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        """Predictive means and standard deviations of y, noise included, shapes (n, k)."""
+    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
+        """Predictive means and standard deviations of y, or of f without noise, shapes (n, k)."""
         means, variances = [], []
         for part in self._blocks(X):
-            Z = self.features(part)
-            found = [self.predict_rows(Z, output) for output in range(len(self.tuned))]
+            Z, v = self._features(part), self._noise_at(part)
+            found = [self._predict(Z, v, output, noise) for output in range(len(self.tuned))]
             means.append(np.column_stack([p.mean for p in found]))
             variances.append(np.column_stack([p.variance for p in found]))
         unit = self.scaler.y
         return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
 
-    def predict_rows(self, Z: Array, output: int) -> Prediction:
-        """Prediction of one output in standardised units, from features."""
-        p = self.tuned[output].posterior.predict(Z)
-        return Prediction(p.mean, p.variance + self.remainders[output].extra(self._missing(Z)))
+    def _predict(self, Z: Array, v: Array, output: int, noise: bool) -> Prediction:
+        """Prediction of one output in standardised units, from features and relative noise."""
+        p = self.tuned[output].posterior.predict(Z, v)
+        variance = p.variance + self._extra(Z, v, output)
+        if not noise:
+            variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
+        return Prediction(p.mean, variance)
+
+    def log_density(self, rows: Block) -> Array:
+        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
+        Z, v = self._features(rows.X), self._noise_at(rows.X)
+        total = np.zeros(len(rows))
+        for output in range(len(self.tuned)):
+            p = self._predict(Z, v, output, noise=True)
+            total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
+        return total
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
-        Z = np.asarray(self.shape.features(rows.X), dtype=np.float64)
-        p = self.tuned[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights)
-        return Prediction(p.mean, p.variance + self.remainders[output].extra(self._missing(Z)))
+        Z, v = self._features(rows.X), self._noise_at(rows.X)
+        p = self.tuned[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
+        return Prediction(p.mean, p.variance + self._extra(Z, v, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, at the rows, shape (n, n, k)."""
@@ -210,7 +274,8 @@ class FittedModel:
         parts = [self._function_covariance(X, Z, output) for output in outputs]
         if noise:
             for output in outputs:
-                parts[output][np.diag_indices(len(X))] += self._plain_noise(output)
+                own = self._plain_noise(output) * self.relative_noise(X)
+                parts[output][np.diag_indices(len(X))] += own
         return np.stack(parts, axis=-1) * self.scaler.y.scale**2
 
     def _plain_noise(self, output: int) -> float:
@@ -223,6 +288,8 @@ class FittedModel:
         if self.projected is not None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             C += self.remainders[output].share * missing
+        elif self.cover is not None:
+            C[np.diag_indices(len(X))] += self.backgrounds[output].missing(Z)
         return C
 
     def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
@@ -236,9 +303,14 @@ class FittedModel:
             for output, remainder in enumerate(self.remainders):
                 extra = root @ rng.normal(size=(len(X), count))
                 draws[output] += np.sqrt(remainder.share) * extra
-        if noise:
+        elif self.cover is not None:
             for output, draw in enumerate(draws):
-                draw += np.sqrt(self._plain_noise(output)) * rng.normal(size=draw.shape)
+                root = np.sqrt(self.backgrounds[output].missing(Z))[:, None]
+                draw += root * rng.normal(size=draw.shape)
+        if noise:
+            root = np.sqrt(self.relative_noise(X))[:, None]
+            for output, draw in enumerate(draws):
+                draw += np.sqrt(self._plain_noise(output)) * root * rng.normal(size=draw.shape)
         unit = self.scaler.y
         return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
 
@@ -271,7 +343,11 @@ def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMo
 
 
 def collect(
-    scaler: Standardizer | None, shape: Shape, rows: Block, root: bool
+    scaler: Standardizer | None,
+    shape: Shape,
+    rows: Block,
+    root: bool,
+    noise: NoiseShape | None = None,
 ) -> Moments | RootMoments:
     """The statistics of the rows, in one pass; without a scaler, of rows in standardised units.
 
@@ -284,6 +360,8 @@ def collect(
         parts: Iterator[Block] = itertools.islice(blocks(rows, p), worker, None, workers)
         if scaler is not None:
             parts = map(scaler.rows, parts)
+        if noise is not None:
+            parts = map(noise.on, parts)
         return (accumulate_root if root else accumulate)(shape.features, parts, k)
 
     return functools.reduce(_add, in_parallel(share, range(workers)))

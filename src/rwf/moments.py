@@ -16,7 +16,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf.blas import add_gram
-from rwf.factorization import factor_gram, gram_resolves_identity, stack_triangle
+from rwf.factorization import (
+    factor_gram,
+    gram_resolves_identity,
+    resolvable_identity,
+    stack_triangle,
+)
 from rwf.posterior import Posterior, posterior_of_rows
 from rwf.rows import Block
 from rwf.threads import one_blas_thread
@@ -49,6 +54,8 @@ class Statistics(Protocol):
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool: ...
 
+    def resolvable_noise(self, prior_variances: Array) -> float: ...
+
     @property
     def column_energies(self) -> Array: ...
 
@@ -62,12 +69,14 @@ class Moments:
         Zty: b, shape (p, k) for k outputs.
         yty: yᵀy of each output, shape (k,).
         n: number of rows, or their total weight.
+        log_volume: Σ log v of the rows, where their noise varies.
     """
 
     ZtZ: Array
     Zty: Array
     yty: Array
     n: float
+    log_volume: float = 0.0
 
     @property
     def n_outputs(self) -> int:
@@ -75,12 +84,20 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
-            self.ZtZ + other.ZtZ, self.Zty + other.Zty, self.yty + other.yty, self.n + other.n
+            self.ZtZ + other.ZtZ,
+            self.Zty + other.Zty,
+            self.yty + other.yty,
+            self.n + other.n,
+            self.log_volume + other.log_volume,
         )
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
         return gram_resolves_identity(self.ZtZ.diagonal() * prior_variances / noise_variance)
+
+    def resolvable_noise(self, prior_variances: Array) -> float:
+        """The smallest σ² that stands out of the rounding in G."""
+        return resolvable_identity(self.ZtZ.diagonal() * prior_variances)
 
     @property
     def column_energies(self) -> Array:
@@ -99,7 +116,9 @@ class Moments:
         rss = yty - 2 * float(w @ self.Zty[:, output]) + float(w @ self.ZtZ @ w)
         # Where cancellation leaves nothing, the rounding error itself is the best that can be said.
         rss = max(rss, np.finfo(np.float64).eps * yty)
-        return Posterior(mean, factor, prior_variances, noise_variance, rss, self.n)
+        return Posterior(
+            mean, factor, prior_variances, noise_variance, rss, self.n, self.log_volume
+        )
 
 
 @dataclass(frozen=True)
@@ -110,19 +129,27 @@ class RootMoments:
         R: upper triangle of the QR decomposition of [Z y], shape (p + k, p + k).
         n: number of rows, or their total weight.
         n_outputs: k.
+        log_volume: Σ log v of the rows, where their noise varies.
     """
 
     R: Array
     n: float
     n_outputs: int
+    log_volume: float = 0.0
 
     def __add__(self, other: RootMoments) -> RootMoments:
         return RootMoments(
-            stack_triangle(self.R, other.R, triangular=True), self.n + other.n, self.n_outputs
+            stack_triangle(self.R, other.R, triangular=True),
+            self.n + other.n,
+            self.n_outputs,
+            self.log_volume + other.log_volume,
         )
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         return True
+
+    def resolvable_noise(self, prior_variances: Array) -> float:
+        return 0.0
 
     @property
     def column_energies(self) -> Array:
@@ -144,6 +171,7 @@ class RootMoments:
             n=self.n,
             residue=residue,
             triangular=True,
+            log_volume=self.log_volume,
         )
 
 
@@ -151,32 +179,34 @@ def accumulate(features: Features, blocks: Iterable[Block], n_outputs: int) -> M
     """One pass over the rows: G by ``syrk`` in place, which is the whole cost."""
     p, k = features.n_features, n_outputs
     G = np.zeros((p, p), order="F")
-    b, yty, n = np.zeros((p, k)), np.zeros(k), 0.0
+    b, yty, n, log_volume = np.zeros((p, k)), np.zeros(k), 0.0, 0.0
     for block in blocks:
         Z, y = weighted(features, block)
         add_gram(G, Z)
         b += Z.T @ y
         yty += np.einsum("nk,nk->k", y, y)
         n += float(block.weights.sum())
-    return Moments(np.triu(G) + np.triu(G, 1).T, b, yty, n)
+        log_volume += block.log_volume
+    return Moments(np.triu(G) + np.triu(G, 1).T, b, yty, n, log_volume)
 
 
 def accumulate_root(features: Features, blocks: Iterable[Block], n_outputs: int) -> RootMoments:
     """One pass over the rows in square-root form."""
     size = features.n_features + n_outputs
-    R, n = np.zeros((size, size)), 0.0
+    R, n, log_volume = np.zeros((size, size)), 0.0, 0.0
     with one_blas_thread():  # the many small products of a QR decomposition gain nothing by more
         for block in blocks:
             Z, y = weighted(features, block)
             R = stack_triangle(R, np.hstack([Z, y]))
             n += float(block.weights.sum())
-    return RootMoments(R, n, n_outputs)
+            log_volume += block.log_volume
+    return RootMoments(R, n, n_outputs, log_volume)
 
 
 def weighted(features: Features, block: Block) -> tuple[Array, Array]:
-    """Features and targets of a block in double precision, rows times the root of their weight."""
+    """Features and targets of a block in double precision, rows times the root of w/v."""
     Z = np.asarray(features(block.X), dtype=np.float64)
-    if (block.weights == 1.0).all():
+    root = block.root_precision
+    if (root == 1.0).all():
         return Z, block.y
-    root = np.sqrt(block.weights)[:, None]
     return Z * root, block.y * root

@@ -29,6 +29,11 @@ class Prediction:
     variance: Array
 
 
+def normal_log_density(error: Array, variance: Array) -> Array:
+    """log N(error; 0, variance)."""
+    return -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
+
+
 @dataclass(frozen=True)
 class Posterior:
     """p(w | y) for one output.
@@ -40,6 +45,7 @@ class Posterior:
         noise_variance: σ².
         rss: ‖y - Zm‖².
         n: number of rows, or their total weight.
+        log_volume: Σ log v of the rows, where their noise varies.
     """
 
     whitened_mean: Array
@@ -48,6 +54,7 @@ class Posterior:
     noise_variance: float
     rss: float
     n: float
+    log_volume: float = 0.0
 
     @property
     def mean(self) -> Array:
@@ -56,12 +63,13 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float:
-        r"""log p(y) = -½[‖r‖²/σ² + mᵀΛ⁻¹m + log|M| + n log 2πσ²], a form that does not cancel."""
+        r"""log p(y) = -½[‖r‖²/σ² + mᵀΛ⁻¹m + log|M| + n log 2πσ² + Σ log v]: nothing cancels."""
         return -0.5 * (
             self.rss / self.noise_variance
             + float(self.whitened_mean @ self.whitened_mean)
             + self.factor.log_determinant
             + self.n * float(np.log(2 * np.pi * self.noise_variance))
+            + self.log_volume
         )
 
     def _whiten(self, Z: Array) -> Array:
@@ -70,22 +78,27 @@ class Posterior:
         whiten_rows(self.factor.L, V)
         return V
 
-    def predict(self, Z: Array) -> Prediction:
+    def predict(self, Z: Array, noise: Array | float = 1.0) -> Prediction:
+        """Prediction at rows, whose noise variance is σ² times ``noise``."""
         V = self._whiten(Z)
-        return Prediction(Z @ self.mean, np.einsum("np,np->n", V, V) + self.noise_variance)
+        variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
+        return Prediction(Z @ self.mean, variance)
 
     def covariance(self, Z: Array) -> Array:
         """Covariance of f at the rows of Z, without noise, shape (n, n)."""
         V = self._whiten(Z)
         return V @ V.T
 
-    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
+    def leave_one_out(
+        self, Z: Array, y: Array, weights: Array, noise: Array | float = 1.0
+    ) -> Prediction:
         """Predictions of training rows as if each were unseen, by their leverages; no refit."""
         V = self._whiten(Z)
         variance = np.einsum("np,np->n", V, V)
-        rest = np.maximum(1.0 - weights * variance / self.noise_variance, 1e-12)
+        own = self.noise_variance * noise
+        rest = np.maximum(1.0 - weights * variance / own, 1e-12)
         residual = (y - Z @ self.mean) / rest
-        return Prediction(y - residual, variance / rest + self.noise_variance)
+        return Prediction(y - residual, variance / rest + own)
 
     def rescaled(self, factor: float) -> Posterior:
         """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
@@ -117,6 +130,7 @@ def posterior_of_rows(
     n: float | None = None,
     residue: float = 0.0,
     triangular: bool = False,
+    log_volume: float = 0.0,
 ) -> Posterior:
     """p(w | y) from rows, with an explicit residual and one step of refinement.
 
@@ -128,6 +142,7 @@ def posterior_of_rows(
         n: total weight of the rows, if they stand for more than themselves.
         residue: squared length of a part of y that lies outside of the given rows.
         triangular: whether Z is an upper triangle.
+        log_volume: Σ log v of the rows, where their noise varies.
     """
     A = Z * np.sqrt(prior_variances / noise_variance)
     target = y / np.sqrt(noise_variance)
@@ -143,6 +158,5 @@ def posterior_of_rows(
     mean = mean + solve(A.T @ residual - mean)
     residual = target - A @ mean
     rss = noise_variance * float(residual @ residual) + residue
-    return Posterior(
-        mean, factor, prior_variances, noise_variance, rss, float(len(y)) if n is None else n
-    )
+    total = float(len(y)) if n is None else n
+    return Posterior(mean, factor, prior_variances, noise_variance, rss, total, log_volume)

@@ -55,9 +55,9 @@ class Remainder:
         g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
         return cls(g * variance, g * average)
 
-    def extra(self, missing: Array) -> Array:
-        """g(r(x) - r̄), from k(x, x) - ‖z(x)‖² at rows."""
-        return self.share * missing - self.in_noise
+    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
+        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
+        return self.share * missing - self.in_noise * noise
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import copy
 import sys
 import warnings
 from abc import abstractmethod
-from typing import Literal, Self, overload
+from typing import Literal, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rwf.errors import NoImprovementWarning
+from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit_report import FitReport
-from rwf.fitting import IndependentRecipe, Recipe, Settings, fit
+from rwf.fitting import IndependentRecipe, Noise, Recipe, Settings, fit
 from rwf.model import FittedModel
 from rwf.scaling import Standardizer
 from rwf.types import Array
@@ -26,6 +26,9 @@ from rwf.validation import check_inputs, check_rows
 
 Trend = Literal["linear", "constant", "none"]
 Variances = Literal["block", "unit"]
+NO_ATOMS = 1e-3
+"""Coverage below which a row counts as having no atoms nearby."""
+
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
@@ -57,6 +60,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     ard: bool
     log_skewed: bool
     trend: Trend
+    noise: Noise
+    fill: bool
     variances: Variances
     max_iter: int
     n_restarts: int
@@ -91,6 +96,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
                 f"n_components={self.n_components!r} must be a positive integer, or None to "
                 "choose by the number of rows."
             )
+        if self.noise not in get_args(Noise):
+            raise ValueError(
+                f"noise={self.noise!r} is unknown: use 'auto', 'constant' or 'varying'."
+            )
         if self.variances not in ("block", "unit"):
             raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
         return Settings(
@@ -100,6 +109,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             learn_priors=self.variances == "block",
             ard=self.ard,
             log_skewed=self.log_skewed,
+            fill=self.fill,
+            noise=self.noise,
         )
 
     def _progress(self, message: str) -> None:
@@ -211,6 +222,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
         inputs = self._fitted_inputs(X)
+        if return_cov or return_std:
+            self._warn_if_far(inputs)
         if return_cov:
             return self._squeeze(self.model_.mean(inputs)), self._squeeze(
                 self.model_.covariance(inputs)
@@ -219,6 +232,30 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             mean, std = self.model_.predict(inputs)
             return self._squeeze(mean), self._squeeze(std)
         return self._squeeze(self.model_.mean(inputs))
+
+    def _warn_if_far(self, inputs: Array) -> None:
+        if self.model_.cover is None:
+            return
+        count = int((self.model_.coverage(inputs) < NO_ATOMS).sum())
+        if count:
+            warnings.warn(
+                f"{count} of {len(inputs)} rows have no atoms nearby: what is predicted there is "
+                "the trend and the prior's variance. coverage(X) says how far each row is.",
+                NoAtomsNearbyWarning,
+                stacklevel=3,
+            )
+
+    def coverage(self, X: ArrayLike) -> Array:
+        """The share of the prior variance of f that atoms carry at rows, shape (n,).
+
+        One among the data, falling to zero where the model has no atoms and knows only its prior.
+        """
+        return self.model_.coverage(self._fitted_inputs(X))
+
+    def predict_function(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of f itself, without the noise of a new observation."""
+        mean, std = self.model_.predict(self._fitted_inputs(X), noise=False)
+        return self._squeeze(mean), self._squeeze(std)
 
     def predict_interval(
         self,

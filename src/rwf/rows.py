@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.types import Array
+from rwf.types import Array, IntArray
 
 BLOCK_BYTES = 64 * 2**20
 """Memory for one block of features."""
@@ -21,14 +21,33 @@ class Block:
         X: inputs, shape (n, d).
         y: targets, shape (n, k).
         weights: how many times each row counts, shape (n,).
+        noise: v, the noise variance of each row relative to σ², shape (n,); ``None`` where it is
+            the same for all.
     """
 
     X: Array
     y: Array
     weights: Array
+    noise: Array | None = None
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def part(self, which: slice | Array | IntArray) -> Block:
+        """Some of the rows."""
+        noise = None if self.noise is None else self.noise[which]
+        return Block(self.X[which], self.y[which], self.weights[which], noise)
+
+    @property
+    def log_volume(self) -> float:
+        """Σ w log v, by which noise that varies changes the evidence."""
+        return 0.0 if self.noise is None else float(self.weights @ np.log(self.noise))
+
+    @property
+    def root_precision(self) -> Array:
+        """√(w/v), by which features and targets are multiplied, shape (n, 1)."""
+        precision = self.weights if self.noise is None else self.weights / self.noise
+        return np.sqrt(precision)[:, None]
 
 
 def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:
@@ -40,8 +59,7 @@ def blocks(rows: Block, n_features: int, budget: int = BLOCK_BYTES) -> Iterator[
     """The rows in blocks, in their order."""
     size = block_rows(n_features, budget)
     for start in range(0, len(rows), size):
-        part = slice(start, start + size)
-        yield Block(rows.X[part], rows.y[part], rows.weights[part])
+        yield rows.part(slice(start, start + size))
 
 
 def distinct(rows: Block) -> Block:

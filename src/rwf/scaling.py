@@ -7,7 +7,7 @@ distances keep their meaning, as for coordinates on a map.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -141,7 +141,7 @@ class Standardizer:
         return np.ascontiguousarray(unit[:, self.columns])
 
     def rows(self, rows: Block) -> Block:
-        return Block(self.inputs(rows.X), self.y(rows.y), rows.weights)
+        return replace(rows, X=self.inputs(rows.X), y=self.y(rows.y))
 
     def original_inputs(self, X: Array) -> Array:
         """The inverse of :meth:`inputs`; dropped columns have their constant value."""

@@ -24,13 +24,25 @@ Point = TypeVar("Point")
 
 @dataclass(frozen=True)
 class Start:
-    """What became of one start: log evidence per row, iterations, seconds, parameters at bounds."""
+    """What became of one start, or of one way to tie prior variances.
+
+    Args:
+        log_evidence_per_row: what it reached.
+        iterations: steps it took.
+        seconds: wall-clock seconds.
+        chosen: whether it is the one that was kept.
+        at_bounds: parameters that ended on their bounds.
+        name: what was tried, where it was not just another start.
+        held_out: log density per row of rows that were kept back, where these decided.
+    """
 
     log_evidence_per_row: float
     iterations: int
     seconds: float
     chosen: bool = False
     at_bounds: tuple[str, ...] = ()
+    name: str = ""
+    held_out: float | None = None
 
 
 def climb_evidence(

@@ -22,6 +22,12 @@ LOG_PRIOR_BOUNDS = (-18.0, 18.0)
 MANY_COLUMNS = 1000
 """From so many columns on, more threads make a Cholesky factor faster."""
 
+MANY_GROUPS = 12
+"""From so many prior variances on, the fixed point takes over from L-BFGS."""
+
+SHRINKAGE = 1e-3
+"""How many well-determined weights the mean of its block counts for in a group's variance."""
+
 FAR = 0.1
 """A slope by log σ² per row beyond which the noise is moved by its fixed point first."""
 
@@ -65,10 +71,25 @@ def tune(
     groups: IntArray,
     start: Variances,
     *,
+    parents: IntArray | None = None,
     learn_priors: bool = True,
     max_iter: int = 12,
 ) -> Tuned:
-    """Maximise the evidence of one output over σ² and the tied prior variances."""
+    """Maximise the evidence of one output over σ² and the tied prior variances.
+
+    A few variances are found by L-BFGS, many by a fixed point.
+
+    Args:
+        statistics: all that is known of the rows.
+        output: which output.
+        groups: the group of every column, shape (p,).
+        start: variances to start from.
+        parents: the block of every group, shape (G,), if groups are cells of blocks.
+        learn_priors: whether prior variances move, or the noise alone.
+        max_iter: steps of L-BFGS.
+    """
+    if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
+        return settle(statistics, output, groups, parents, start)
     with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
         return _tune(statistics, output, groups, start, learn_priors, max_iter)
 
@@ -103,6 +124,50 @@ def _tune(
     posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
     return Tuned(best, posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
+
+
+def settle(
+    statistics: Statistics,
+    output: int,
+    groups: IntArray,
+    parents: IntArray,
+    start: Variances,
+    *,
+    max_iter: int = 40,
+    tol: float = 2e-2,
+) -> Tuned:
+    r"""Prior variances of many groups by MacKay's fixed point: no step size, no line search.
+
+    .. math:: \lambda_g = \frac{\sum_g m_j^2 + \kappa\lambda_b}{\sum_g \gamma_j + \kappa}, \qquad
+        \gamma_j = 1 - S_{jj}/\lambda_j, \qquad \sigma^2 = \frac{\|r\|^2}{n - \sum\gamma_j}
+
+    with the mean :math:`\lambda_b` of the group's block as a weak prior, κ = :data:`SHRINKAGE`, so
+    that a cell without rows has the variance of its octave.
+    """
+    low, high = np.exp(LOG_PRIOR_BOUNDS)
+    priors, noise = np.exp(start.log_priors), start.noise_variance
+    evaluations = 0
+    with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
+        for _ in range(max_iter):
+            posterior = statistics.posterior(output, priors[groups], noise)
+            evaluations += 1
+            determined = np.clip(1.0 - posterior.factor.inverse_diagonal(), 0.0, 1.0)
+            energy = np.bincount(groups, posterior.mean**2, len(parents))
+            weight = np.bincount(groups, determined, len(parents))
+            block = np.bincount(parents, energy) / np.maximum(np.bincount(parents, weight), 1e-12)
+            before = priors
+            priors = (energy + SHRINKAGE * block[parents]) / (weight + SHRINKAGE)
+            priors = np.clip(priors, low, high)
+            free = max(statistics.n - float(determined.sum()), 1.0)
+            floor = max(statistics.resolvable_noise(priors[groups]), np.exp(LOG_NOISE_BOUNDS[0]))
+            noise = float(np.clip(posterior.rss / free, floor, np.exp(LOG_NOISE_BOUNDS[1])))
+            if np.average(np.abs(np.log(priors / before)), weights=weight + 1e-12) < tol:
+                break
+        posterior = statistics.posterior(output, priors[groups], noise)
+    variances = Variances(np.log(priors), float(np.log(noise)))
+    bounds = np.array([LOG_NOISE_BOUNDS])
+    at_bounds = names_at_bounds(np.array([np.log(noise)]), bounds, ["noise variance"])
+    return Tuned(variances, posterior, evaluations, at_bounds)
 
 
 def _noise_nearby(

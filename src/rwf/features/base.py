@@ -41,6 +41,11 @@ class FeatureMap(Protocol):
         ...
 
     @property
+    def local(self) -> bool:
+        """Whether columns vanish far from their atoms, and the prior's variance with them."""
+        ...
+
+    @property
     def bounds(self) -> Array:
         """Lower and upper bound of each entry of θ, shape (len(θ), 2)."""
         ...

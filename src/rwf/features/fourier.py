@@ -35,6 +35,8 @@ class FourierFeatures:
         ard: whether every column has its own length-scale to learn.
     """
 
+    local: ClassVar[bool] = False
+
     frequencies: Array
     log_lengths: Array
     ard: bool = True

@@ -13,7 +13,8 @@ from rwf.types import Array, FloatArray
 class Shapeless:
     """What feature maps without shape parameters have in common."""
 
-    n_lengths = 0
+    n_lengths: ClassVar[int] = 0
+    local: ClassVar[bool] = False
 
     @property
     def theta(self) -> Array:

@@ -31,6 +31,8 @@ class RidgeFeatures:
         weights: w, shape (m, d).
     """
 
+    local: ClassVar[bool] = True
+
     wavelet: Wavelet
     atoms: Atoms
     weights: Array

@@ -18,18 +18,45 @@ class Stack:
 
     Args:
         maps: the blocks, in the order of their columns.
+        cells: for every block the cell of each of its columns, numbered from zero, if prior
+            variances are tied within cells and not within the whole block.
     """
 
     maps: tuple[FeatureMap, ...]
+    cells: tuple[IntArray, ...] | None = None
 
     @property
     def n_features(self) -> int:
         return sum(part.n_features for part in self.maps)
 
     @property
-    def groups(self) -> IntArray:
-        """The block of every column, shape (p,): columns of a block share one prior variance."""
+    def blocks(self) -> IntArray:
+        """The block of every column, shape (p,)."""
         return np.repeat(np.arange(len(self.maps)), [part.n_features for part in self.maps])
+
+    @property
+    def groups(self) -> IntArray:
+        """The group of every column, shape (p,): its columns share one prior variance."""
+        if self.cells is None:
+            return self.blocks
+        starts = np.cumsum([0, *(int(cells.max()) + 1 for cells in self.cells[:-1])])
+        return np.concatenate([a + cells for a, cells in zip(starts, self.cells, strict=True)])
+
+    @property
+    def parents(self) -> IntArray:
+        """The block of every group, shape (G,)."""
+        if self.cells is None:
+            return np.arange(len(self.maps))
+        return np.repeat(np.arange(len(self.maps)), [int(c.max()) + 1 for c in self.cells])
+
+    @property
+    def local(self) -> bool:
+        return any(part.local for part in self.maps)
+
+    @property
+    def local_blocks(self) -> Array:
+        """Whether each block is local, shape (B,)."""
+        return np.array([part.local for part in self.maps])
 
     @property
     def theta(self) -> Array:

@@ -51,6 +51,8 @@ class WaveletFeatures:
         normalization: "peak", ψ as written, or "energy", unit L² norm for every atom.
     """
 
+    local: ClassVar[bool] = True
+
     wavelet: Wavelet
     atoms: Atoms
     directions: Array

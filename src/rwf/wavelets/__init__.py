@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rwf.wavelets.base import Constants, Wavelet
-from rwf.wavelets.oriented import ComplexMorlet, GaussianDerivative, Morlet, OrientedWavelet
+from rwf.wavelets.oriented import Cliff, ComplexMorlet, GaussianDerivative, Morlet, OrientedWavelet
 from rwf.wavelets.radial import CompactHat, MexicanHat, RadialWavelet
 from rwf.wavelets.tensor import Daubechies, Haar, TensorWavelet
 
 __all__ = [
     "WAVELETS",
+    "Cliff",
     "CompactHat",
     "ComplexMorlet",
     "Constants",
@@ -41,6 +42,7 @@ WAVELETS: dict[str, Callable[[], Wavelet]] = {
     "morlet": Morlet,
     "complex_morlet": ComplexMorlet,
     "gaussian_derivative": GaussianDerivative,
+    "cliff": Cliff,
     "haar": Haar,
     "db1": Haar,
 }

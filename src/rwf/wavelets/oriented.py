@@ -173,3 +173,44 @@ class GaussianDerivative(OrientedWavelet):
             vanishing_moments=1,
             mean=0.0,
         )
+
+
+@dataclass(frozen=True)
+class Cliff(OrientedWavelet):
+    r"""An edge that is longer across its direction e than along it, as cliffs and faults are.
+
+    .. math:: \psi(u) = p\, e^{-\left[p^2 + (\|u\|^2 - p^2)/a^2\right]/2}, \qquad p = e\cdot u
+
+    Args:
+        aspect: a, how much longer. One gives :class:`GaussianDerivative`.
+    """
+
+    aspect: float = 4.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.aspect < float("inf"):
+            raise ValueError(f"aspect={self.aspect} must be at least 1; 4 suits cliffs and faults.")
+
+    def _window(self, q: Array, p: Array) -> Array:
+        along, all_of_it = np.minimum(np.abs(p), 1e150) ** 2, np.minimum(q, 1e300)
+        return gaussian(along + (all_of_it - along) / self.aspect**2)
+
+    def profiles(self, q: Array, p: Array) -> list[Array]:
+        return [p * self._window(q, p)]
+
+    def partials(self, q: Array, p: Array) -> list[tuple[Array, Array]]:
+        window, across = self._window(q, p), self.aspect**-2
+        return [(-0.5 * across * p * window, window * (1.0 - (1.0 - across) * p * p))]
+
+    def energy(self, d: int) -> float:
+        return float(0.5 * np.pi ** (d / 2) * self.aspect ** (d - 1))
+
+    def constants(self, d: int) -> Constants:
+        return Constants(
+            l2_constant=self.energy(d) ** -0.5,
+            sup=float(np.exp(-0.5)),
+            lipschitz=1.0,
+            radius=float("inf"),
+            vanishing_moments=1,
+            mean=0.0,
+        )

@@ -1,0 +1,159 @@
+"""Tasks by name: a table, and how its rows are split into training and test rows.
+
+A task is the name of a table, in which case :data:`SERIES` are split by :func:`splits.quarter` and
+all others by :func:`splits.random_tenth`, or the name with one of :data:`ENDINGS`. The tables of
+:data:`SIMULATED` are drawn anew for every split, from ``np.random.default_rng(1000 + index)``, and
+their noiseless values are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from experiments import splits
+from experiments.data import OPENML, Table, load
+from experiments.splits import HoldOut, Split
+from rwf.signals import (
+    DONOHO_JOHNSTONE,
+    FIVE_PLATEAUS,
+    SIX_PLATEAUS,
+    Sample,
+    donoho_johnstone,
+    multi_step,
+)
+from rwf.types import Array
+
+SERIES = (
+    "mcycle",
+    "lidar",
+    "co2",
+    "sunspots",
+    "ecg",
+    "seismogram_tohoku",
+    "audio_seven",
+    "electricity",
+)
+"""Tables in the order of time, or of another input."""
+
+FIELDS = ("volcano", "dem_jacksboro", "walker_lake", "precip_us_west", "argo", "jason3")
+"""Tables over two coordinates, and in the last two also over time."""
+
+ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
+    {
+        "-shifted": splits.beyond_a_plane,
+        "-block": splits.block,
+        "-gap": splits.hole,
+        "-edge": splits.edge,
+    }
+)
+"""What may follow the name of a table, and the rows that are then held out."""
+
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "energy": "kWh/m²",
+        "concrete": "MPa",
+        "airfoil": "dB",
+        "kin8nm": "distance",
+        "naval": "coefficient",
+        "protein": "Å",
+        "mcycle": "g",
+        "co2": "ppm",
+        "ecg": "mV",
+        "seismogram_tohoku": "counts",
+        "electricity": "GW",
+        "volcano": "m",
+        "dem_jacksboro": "m",
+        "walker_lake": "ppm",
+        "precip_us_west": "cm",
+        "argo": "°C",
+        "jason3": "m/s",
+    }
+)
+"""The units of the targets, as the tables print them."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Rows from a known function, of which the first are for training.
+
+    Args:
+        draw: makes the rows.
+        n_train: how many of them are for training, unless the task says otherwise.
+    """
+
+    draw: Callable[[np.random.Generator], Sample]
+    n_train: int
+
+    def split(self, X: Array, index: int) -> Split:
+        rows = np.arange(len(X))
+        return Split(rows[: self.n_train], rows[self.n_train :])
+
+
+def _plateaus(levels: tuple[float, ...], noise: float) -> Simulation:
+    return Simulation(lambda rng: multi_step(6000, rng, noise, levels), n_train=4200)
+
+
+def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
+    """The same points twice: to learn from, and with fresh noise to be judged on."""
+
+    def draw(rng: np.random.Generator) -> Sample:
+        first = donoho_johnstone(name, rng, n, regular=regular)
+        fresh = first.f + rng.standard_normal(n)
+        return Sample(
+            X=np.concatenate([first.X, first.X]),
+            y=np.concatenate([first.y, fresh]),
+            f=np.concatenate([first.f, first.f]),
+        )
+
+    return Simulation(draw, n_train=n)
+
+
+SIMULATED: Mapping[str, Simulation] = MappingProxyType(
+    {
+        "six-plateaus": _plateaus(SIX_PLATEAUS, 0.05),
+        "five-plateaus": _plateaus(FIVE_PLATEAUS, 0.05),
+        "five-plateaus-quiet": _plateaus(FIVE_PLATEAUS, 0.005),
+        **{name: _denoising(name, regular=True) for name in DONOHO_JOHNSTONE},
+        **{f"{name}-irregular": _denoising(name, regular=False) for name in DONOHO_JOHNSTONE},
+    }
+)
+"""Tables that are drawn: plateaus, 4200 + 1800 rows; denoising, 2048 points."""
+
+KNOWN = frozenset({*OPENML, *SERIES, *FIELDS, *SIMULATED})
+"""The tables that suites may name; any other file in RWF_DATA is a table too."""
+
+
+def parts(task: str) -> tuple[str, str]:
+    """The name of the table, and the ending, which may be empty."""
+    ending = next((ending for ending in ENDINGS if task.endswith(ending)), "")
+    return task.removesuffix(ending), ending
+
+
+def unit(task: str) -> str | None:
+    """The unit of the target, if it has one."""
+    return UNITS.get(parts(task)[0])
+
+
+def problem(task: str, index: int) -> tuple[Table, Split]:
+    """The table of a task, and split number ``index`` of its rows."""
+    name, _ = parts(task)
+    if name in SIMULATED:
+        sample = SIMULATED[name].draw(np.random.default_rng(1000 + index))
+        table = Table(name, sample.X, sample.y, sample.f)
+    else:
+        table = load(name)
+    return table, hold_out(task)(table.X, index)
+
+
+def hold_out(task: str) -> HoldOut:
+    """How a task's rows are split."""
+    name, ending = parts(task)
+    if ending:
+        return ENDINGS[ending]
+    if name in SIMULATED:
+        return SIMULATED[name].split
+    return splits.quarter if name in SERIES else splits.random_tenth

@@ -1,0 +1,65 @@
+r"""What local atoms leave open: where there are few of them, the prior's variance must not vanish.
+
+Far from its atoms a wavelet model says f = 0 with certainty. Block b of local columns has the mean
+prior variance :math:`V_b` over the rows, and carries a share :math:`c_b(x) = \min(1, e_b(x)/l_b)`
+of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and a level :math:`l_b` that nearly all
+rows reach: c = 1 among the data. What is missing, :math:`\sum_b V_b (1 - c_b(x))`, is added to the
+variance of f. A block that many rows do without, such as fine atoms at a few edges, is not expected
+anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from rwf.types import Array, IntArray
+
+REACHED_BY = 0.95
+"""Share of the rows that must count as covered."""
+
+
+def _energies(Z: Array, blocks: IntArray) -> Array:
+    """e_b at rows, shape (n, B)."""
+    starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    energies: Array = np.add.reduceat(Z**2, starts, axis=1)
+    return energies
+
+
+def cover_levels(Z: Array, blocks: IntArray, local: Array) -> Array:
+    """l of every block from the features of some rows, shape (B,); zero for blocks not local."""
+    return np.where(local, np.quantile(_energies(Z, blocks), 1 - REACHED_BY, axis=0), 0.0)
+
+
+@dataclass(frozen=True)
+class Background:
+    """The variance of local blocks, and how well atoms cover a place.
+
+    Args:
+        blocks: the block of every column, shape (p,).
+        levels: l of every block, shape (B,); zero where nothing is to be filled up.
+        variances: V of every block, shape (B,).
+    """
+
+    blocks: IntArray
+    levels: Array
+    variances: Array
+
+    @classmethod
+    def learn(cls, blocks: IntArray, levels: Array, means: Array, prior_variances: Array) -> Self:
+        """From the mean of z² of every column, and its prior variance, both of shape (p,)."""
+        variances = np.bincount(blocks, means * prior_variances)
+        return cls(blocks, levels, np.where(levels > 0, variances, 0.0))
+
+    def missing(self, Z: Array) -> Array:
+        """The variance to add at rows, shape (n,)."""
+        share = _energies(Z, self.blocks) / np.where(self.levels > 0, self.levels, 1.0)
+        missing: Array = np.maximum(1.0 - share, 0.0) @ self.variances
+        return missing
+
+    def coverage(self, Z: Array) -> Array:
+        """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
+        total = float(self.variances.sum())
+        return np.ones(len(Z)) if total <= 0 else 1.0 - self.missing(Z) / total

@@ -1,0 +1,76 @@
+"""Atoms that stay where they are: every one has its own scale, place and direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from rwf.features.atoms import Atoms
+from rwf.features.linear import Shapeless
+from rwf.features.wavelet import WaveletFeatures
+from rwf.types import Array, FloatArray, IntArray
+from rwf.wavelets import Wavelet
+
+
+@dataclass(frozen=True)
+class LocalAtoms(Shapeless):
+    """z(x) of placed atoms, with no shape left to learn.
+
+    Args:
+        wavelet: ψ.
+        scales: s, shape (m,).
+        shifts: t, shape (m, d).
+        directions: unit vectors e, shape (m, d); used by oriented wavelets.
+    """
+
+    local: ClassVar[bool] = True
+
+    wavelet: Wavelet
+    scales: Array
+    shifts: Array
+    directions: Array
+
+    @classmethod
+    def of_scale(cls, wavelet: Wavelet, scale: float, shifts: Array) -> Self:
+        """Atoms of one scale, all in the direction of the diagonal."""
+        m, d = shifts.shape
+        return cls(wavelet, np.full(m, scale), shifts, np.full((m, d), d**-0.5))
+
+    @property
+    def n_features(self) -> int:
+        return self.wavelet.columns * len(self.scales)
+
+    @cached_property
+    def _features(self) -> WaveletFeatures:
+        d = self.shifts.shape[1]
+        # In the terms of a scale range: s = exp(v - ½), with a middle and a log-width of one.
+        atoms = Atoms(np.log(self.scales) + 0.5, self.shifts, 1.0, np.zeros(d), 0.0, ard=False)
+        return WaveletFeatures(self.wavelet, atoms, self.directions)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        return self._features(X)
+
+    def take(self, which: Array | IntArray) -> LocalAtoms:
+        """Some of the atoms."""
+        return LocalAtoms(
+            self.wavelet, self.scales[which], self.shifts[which], self.directions[which]
+        )
+
+    def joined(self, other: LocalAtoms) -> LocalAtoms:
+        """These atoms and others of the same wavelet."""
+        return LocalAtoms(
+            self.wavelet,
+            np.concatenate([self.scales, other.scales]),
+            np.concatenate([self.shifts, other.shifts]),
+            np.concatenate([self.directions, other.directions]),
+        )
+
+    def cells(self, width: float) -> IntArray:
+        """The place of every column: equal numbers in one cell, ``width`` scales wide."""
+        size = width * float(np.median(self.scales))
+        place = np.floor((self.shifts - self.shifts.min(axis=0)) / size).astype(np.intp)
+        labels = np.unique(place, axis=0, return_inverse=True)[1].ravel().astype(np.intp)
+        return np.tile(labels, self.wavelet.columns)

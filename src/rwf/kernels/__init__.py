@@ -1,0 +1,30 @@
+r"""The exact kernel that random wavelet features estimate.
+
+.. math:: k(x, y) = \int c(s)^2\, \psi\!\left(\tfrac{x-t}{\ell s}\right)
+    \psi\!\left(\tfrac{y-t}{\ell s}\right) p(s, t)\, ds\, dt
+
+:class:`ExpectedKernel` is the reference for tests, theory and plots: no random number is drawn.
+:class:`WaveletKernel` is the same kernel for scikit-learn's Gaussian processes, and
+:class:`HatKernel` the closed form that projected weights use; both load scikit-learn, and so are
+imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rwf.kernels.expected import AccuracyWarning, ExpectedKernel
+
+if TYPE_CHECKING:
+    from rwf.kernels.gaussian_process import HatKernel, WaveletKernel
+
+__all__ = ["AccuracyWarning", "ExpectedKernel", "HatKernel", "WaveletKernel"]
+
+
+def __getattr__(name: str) -> object:
+    """The scikit-learn kernels, loaded when they are first used."""
+    if name in ("HatKernel", "WaveletKernel"):
+        from rwf.kernels import gaussian_process
+
+        return getattr(gaussian_process, name)
+    raise AttributeError(f"module 'rwf.kernels' has no attribute {name!r}")

@@ -1,0 +1,194 @@
+"""A chain over dictionaries: sample on one, keep what is active, draw all other atoms anew.
+
+Inactive atoms are draws of the prior and carry no information, so new ones are as good; over many
+dictionaries the chain averages over what a single one happens to contain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self, TypeAlias
+
+import numpy as np
+
+from rwf.rows import Block, distinct
+from rwf.sparse.columns import Columns
+from rwf.sparse.dense import DensePart, Smooth
+from rwf.sparse.dictionary import NOTHING, Dictionary
+from rwf.sparse.drawing import Pool, n_blocks, redraw
+from rwf.sparse.reduction import DenseRows, reduced
+from rwf.sparse.sampler import Levels, Prior, Sampler
+from rwf.sparse.spread import neighbour_noise, spread
+from rwf.types import Array, FloatArray
+
+Precision: TypeAlias = np.dtype[np.float32] | np.dtype[np.float64]
+
+SLAB = 0.5
+"""The scale of slab variances, in variances of y."""
+
+NOISE = 0.01
+"""The scale of the noise's prior, in noise variances as differences of neighbours show them."""
+
+COPIES = 2
+"""Atoms drawn near each active one while a chain settles."""
+
+EVENTS = 200
+"""Births and deaths per sweep beyond which a chain that settles makes its sweeps shorter."""
+
+LONGEST = 5000
+"""Most distinct inputs of a task: the Gram matrix of its atoms then has 1.3 gigabytes."""
+
+HARMLESS = 0.01
+"""Errors of log odds that no draw would show."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A kept state: active atoms with their slab variances, σ², and the ratios of dense columns."""
+
+    atoms: Dictionary
+    variances: Array
+    noise_variance: float
+    ratios: Array
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all chains have in common.
+
+    Args:
+        rows: sorted by their input, equal ones joined, y without its mean.
+        x: the distinct inputs, shape (n,).
+        prior: of variances.
+        levels: hyperparameters to start with.
+        dense: the columns that are always in.
+        always: these columns at the rows.
+    """
+
+    rows: Block
+    x: Array
+    prior: Prior
+    levels: Levels
+    dense: DensePart
+    always: DenseRows
+
+    def precision(self, noise_variance: float) -> Precision:
+        """How to store G: in single precision, which is read twice as fast, where it is harmless.
+
+        Rounding changes log odds by about a unit in the last place of yᵀy/σ². A smooth part may
+        leave little of G, and cancellation much of its rounding.
+        """
+        ratio = float(self.rows.weights.sum()) * self.prior.slab / noise_variance
+        harmless = float(np.finfo(np.float32).eps) * ratio < HARMLESS
+        alone = len(self.dense.ratios) == 1
+        return np.dtype(np.float32) if harmless and alone else np.dtype(np.float64)
+
+    def retuned_ratios(self, state: Sketch) -> Array:
+        """Ratios of the dense part that suit a state."""
+        dense = replace(self.dense, ratios=state.ratios)
+        return dense.retuned(self.rows, state.atoms, state.variances, state.noise_variance).ratios
+
+    @classmethod
+    def of(cls, rows: Block, smooth: Smooth | None) -> Self:
+        """From rows of one input and one output, in any order and units; y is centred."""
+        if rows.X.shape[1] != 1 or rows.y.shape[1] != 1:
+            raise ValueError(
+                f"sparse weights are for one input and one output, not for {rows.X.shape[1]} and "
+                f"{rows.y.shape[1]}. Fit each output by itself, or choose another prior."
+            )
+        if rows.weights.sum() < 2:
+            raise ValueError("sparse weights need two rows at least. Add rows.")
+        rows = distinct(rows)
+        # The constant has a prior that is all but flat: without the mean, all is as before, and
+        # nothing is lost to cancellation.
+        center = np.average(rows.y, axis=0, weights=rows.weights)
+        rows = Block(rows.X, rows.y - center, rows.weights)
+        x = np.unique(rows.X[:, 0])
+        if len(x) > LONGEST:
+            raise ValueError(
+                f"{len(x)} distinct inputs are too many for one dictionary. Use fit_windows."
+            )
+        variance, noise, blocks = spread(rows), neighbour_noise(rows), np.ones(n_blocks(x))
+        prior = Prior(SLAB * variance, NOISE * noise)
+        levels = Levels(noise, variance * blocks, 0.5 / len(x) * blocks)
+        dense = DensePart.of(smooth, noise)
+        return cls(rows, x, prior, levels, dense, DenseRows.of(dense.features, rows))
+
+
+class Chain:
+    """One chain. Between its runs it holds what is active, and no Gram matrix.
+
+    Args:
+        task: rows and priors.
+        rng: of this chain alone.
+    """
+
+    def __init__(self, task: Task, rng: np.random.Generator) -> None:
+        self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
+        self.state = Sketch(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
+
+    def settle(self, dictionaries: int, sweeps: int) -> None:
+        """Find the posterior: first by growth, then also near active atoms.
+
+        The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
+        """
+        memory = Memory()
+        for index in range(dictionaries):
+            ratios = self.task.retuned_ratios(self.state)
+            self.state = replace(self.state, ratios=ratios)
+            pool, sampler = self.redraw(COPIES, memory)
+            if index == 0:
+                sampler.grow()
+            for _ in range(sweeps):
+                events = sampler.sweep(self.duration)
+                if events > EVENTS:
+                    self.duration *= EVENTS / events
+            self.remember(pool, sampler)
+
+    def keep(self, dictionaries: int, sweeps: int, every: int) -> list[Sketch]:
+        """Draw from the posterior, and keep one state of so many."""
+        kept, count, memory = [], 0, Memory()
+        for _ in range(dictionaries):
+            pool, sampler = self.redraw(0, memory)
+            for _ in range(sweeps):
+                sampler.sweep(self.duration)
+                count += 1
+                if count % every == 0:
+                    kept.append(self.remember(pool, sampler))
+            self.remember(pool, sampler)
+        return kept
+
+    def redraw(self, copies: int, memory: Memory) -> tuple[Pool, Sampler]:
+        """Another dictionary around the active atoms, and a sampler on it."""
+        task = self.task
+        pool = redraw(task.x, self.state.atoms, copies, self.rng)
+        columns = Columns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
+        G = memory.matrix(columns.n_atoms, task.precision(self.levels.noise_variance))
+        moments = reduced(columns, task.always, self.state.ratios, G)
+        blocks = pool.dictionary.blocks
+        return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)
+
+    def remember(self, pool: Pool, sampler: Sampler) -> Sketch:
+        """The state of the sampler, from which the next dictionary goes on."""
+        self.levels = sampler.levels
+        self.state = Sketch(
+            pool.dictionary.take(sampler.active),
+            sampler.slab_variances,
+            sampler.levels.noise_variance,
+            self.state.ratios,
+        )
+        return self.state
+
+
+class Memory:
+    """Room for one Gram matrix after another: fresh pages would cost as much as the products."""
+
+    def __init__(self) -> None:
+        self._room: FloatArray = np.empty(0)
+
+    def matrix(self, m: int, precision: Precision) -> FloatArray:
+        """An m×m matrix of any content; the one before it is lost."""
+        if self._room.size < m * m or self._room.dtype != precision:
+            self._room = np.empty(0)  # before there is more
+            self._room = np.empty(m * m, dtype=precision)
+        return self._room[: m * m].reshape(m, m)
