@@ -446,11 +446,26 @@ def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
         model = RWFRegressor(20, n_restarts=0, max_iter=2, random_state=0, **parameters)
         return model.fit(X[:, :columns], y).model_.projected is not None
 
-    assert is_projected(2)
-    assert not is_projected(1)
+    assert is_projected(2)  # 120 rows are too few to hold some back and let them choose
     assert is_projected(1, prior="projected")
     assert not is_projected(2, wavelet="haar")
     assert not is_projected(2, prior="independent")
+
+
+def test_in_low_dimension_held_out_rows_choose_the_prior(rng):
+    x = np.sort(rng.uniform(size=400))
+    steps = np.where(x < 0.31, -1.0, np.where(x < 0.64, 1.0, 0.2)) + 0.02 * rng.normal(size=400)
+    model = RWFRegressor(60, n_restarts=0, max_iter=10, random_state=0).fit(x[:, None], steps)
+    starts = model.fit_report_.starts
+    best = next(start for start in starts if start.chosen)
+    assert best.name.startswith("prior '")
+    others = [s for s in starts if s.name.startswith("prior '") and s is not best]
+    assert len(others) == 2
+    chosen = best.name.split("'")[1]
+    assert chosen not in {other.name.split("'")[1] for other in others}
+    again = RWFRegressor(60, prior=chosen, n_restarts=0, max_iter=10, random_state=0)
+    again.fit(x[:, None], steps)
+    assert type(again.model_.shape.features.maps[0]) is type(model.model_.shape.features.maps[0])
 
 
 def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
