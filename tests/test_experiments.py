@@ -219,7 +219,7 @@ def test_what_is_chosen_on_is_not_reported():
 
 def test_the_grid_is_expanded_and_runs_can_be_chosen():
     runs = load_suite("atoms").runs(tasks=["kin8nm"], methods=["rff"])
-    assert len(runs) == 6 * 3
+    assert len(runs) == 6 * 2
     assert {run.settings["n_components"] for run in runs} == {100, 200, 500, 1000, 2000, 4000}
     with pytest.raises(ValueError, match="not in the suite"):
         load_suite("atoms").runs(methods=["boosting"])
@@ -362,7 +362,7 @@ def test_a_row_without_a_field_says_nothing_about_it(tmp_path):
 
 def atoms_rows():
     return [
-        row_of(run, {"rmse": 1.0 + run.split / run.settings["n_components"]}, SESSION)
+        row_of(run, {"rmse": 1.0 + 4 * run.split / run.settings["n_components"]}, SESSION)
         for run in load_suite("atoms").runs()
     ]
 
@@ -370,7 +370,7 @@ def atoms_rows():
 def test_a_suite_with_a_grid_has_a_table_for_every_task():
     text = suite_tables(load_suite("atoms"), atoms_rows(), "rmse")
     assert text.count("| method | n_components = 100 |") == 3
-    assert text.count("| RFF on our engine | **1.01 ± 0.01** | **1.00 ± 0.00** |") == 3
+    assert text.count("| RFF on our engine | **1.02 ± 0.02** | **1.01 ± 0.01** |") == 3
 
 
 def test_figures_are_drawn_from_the_rows_there_are(tmp_path):
