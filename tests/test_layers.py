@@ -17,7 +17,7 @@ ORDER = [
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
     "scaling", "ascent", "tuning", "sparse", "starts", "training", "projection", "noise",
-    "background", "model", "fit_report", "cells", "adaptation", "fitting", "theory",
+    "background", "model", "fit_report", "cells", "adaptation", "recipes", "fitting", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rwf.cells import held_out_log_density, settled, statistics_of
+from rwf.cells import HELD_OUT, held_out_log_density, settled, statistics_of
 from rwf.features.base import FeatureMap
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
-from rwf.rows import Block
+from rwf.rows import Block, hold_out
 from rwf.starts import Progress, Start
 from rwf.training import START_NOISE, Shape
 from rwf.tuning import Tuned, Variances
@@ -96,12 +96,9 @@ def learn_atoms(
     n_features: int,
     rng: np.random.Generator,
     progress: Progress,
-    held_out: float = 0.15,
 ) -> tuple[Shape, list[Start]]:
     """About ``n_features`` atoms placed by the data, and their variances."""
-    held = np.zeros(len(rows), dtype=bool)
-    held[rng.permutation(len(rows))[: int(held_out * len(rows))]] = True
-    kept, test = rows.part(~held), rows.part(held)
+    kept, test = hold_out(rows, HELD_OUT, rng)
     source = _Source.around(wavelet, kept.X)
     m = max(1, n_features // wavelet.columns)
     atoms = source.fresh(m, rng)

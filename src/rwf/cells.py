@@ -18,7 +18,7 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.moments import Moments, accumulate
 from rwf.posterior import normal_log_density
-from rwf.rows import Block, blocks
+from rwf.rows import Block, blocks, hold_out
 from rwf.starts import Progress, Start
 from rwf.threads import in_parallel
 from rwf.training import START_NOISE, Shape
@@ -49,9 +49,7 @@ def learn_cells(
     """The frame with the cells that predict held-out rows best, and its variances."""
     k = rows.y.shape[1]
     plain = Stack((*octaves, *trend))
-    held = np.zeros(len(rows), dtype=bool)
-    held[rng.permutation(len(rows))[: int(HELD_OUT * len(rows))]] = True
-    kept, test = rows.part(~held), rows.part(held)
+    kept, test = hold_out(rows, HELD_OUT, rng)
     moments = statistics_of(plain, kept)
     first = Variances(np.zeros(len(plain.maps)), float(np.log(START_NOISE)))
     by_octave = settled(moments, plain, [first] * k)

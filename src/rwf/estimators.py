@@ -11,8 +11,8 @@ from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
-from rwf.fitting import AdaptiveRecipe, CellsRecipe, ChosenRecipe, Noise, ProjectedRecipe, Recipe
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
+from rwf.recipes import AdaptiveRecipe, CellsRecipe, ChosenRecipe, Noise, ProjectedRecipe, Recipe
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit_report import FitReport
-from rwf.fitting import IndependentRecipe, Noise, Recipe, Settings, fit
+from rwf.fitting import fit
 from rwf.model import FittedModel
+from rwf.recipes import IndependentRecipe, Noise, Recipe, Settings
 from rwf.scaling import Standardizer
 from rwf.types import Array
 from rwf.validation import check_inputs, check_rows

@@ -81,6 +81,13 @@ def distinct(rows: Block) -> Block:
     )
 
 
+def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:
+    """Rows to learn from, and a share of them, drawn at random, to judge by."""
+    held = np.zeros(len(rows), dtype=bool)
+    held[rng.permutation(len(rows))[: int(share * len(rows))]] = True
+    return rows.part(~held), rows.part(held)
+
+
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
     """At most ``size`` rows, drawn without replacement in proportion to their weights.
 
