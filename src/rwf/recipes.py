@@ -38,7 +38,7 @@ PROJECTED_COMPONENTS = 2500
 
 POLISH_ITERATIONS = 20
 
-CHOICE_ROWS, CHOICE_HELD_OUT = 1500, 0.2
+CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
 
 Noise = Literal["auto", "constant", "varying"]
