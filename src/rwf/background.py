@@ -2,9 +2,9 @@ r"""What local atoms leave open: where there are few of them, the prior's varian
 
 Far from its atoms a wavelet model says f = 0 with certainty. Block b of local columns has the mean
 prior variance :math:`V_b` over the rows, and carries a share :math:`c_b(x) = \min(1, e_b(x)/l_b)`
-of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and a level :math:`l_b` that nearly all
-rows reach: c = 1 among the data. What is missing, :math:`\sum_b V_b (1 - c_b(x))`, is added to the
-variance of f. A block that many rows do without, such as fine atoms at a few edges, is not expected
+of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and a level :math:`l_b` that all rows
+reach: c = 1 among the data. What is missing, :math:`\sum_b V_b (1 - c_b(x))`, is added to the
+variance of f. A block that a row does without, such as fine atoms at a few edges, is not expected
 anywhere.
 """
 
@@ -17,9 +17,6 @@ import numpy as np
 
 from rwf.types import Array, IntArray
 
-REACHED_BY = 0.95
-"""Share of the rows that must count as covered."""
-
 
 def _energies(Z: Array, blocks: IntArray) -> Array:
     """e_b at rows, shape (n, B)."""
@@ -30,7 +27,7 @@ def _energies(Z: Array, blocks: IntArray) -> Array:
 
 def cover_levels(Z: Array, blocks: IntArray, local: Array) -> Array:
     """l of every block from the features of some rows, shape (B,); zero for blocks not local."""
-    return np.where(local, np.quantile(_energies(Z, blocks), 1 - REACHED_BY, axis=0), 0.0)
+    return np.where(local, _energies(Z, blocks).min(axis=0), 0.0)
 
 
 @dataclass(frozen=True)
