@@ -29,6 +29,7 @@ from rwf import (
     RFFRegressor,
     RWFRegressor,
 )
+from rwf.calibration import Calibration
 from rwf.regression import generator
 
 REGRESSORS = {
@@ -259,10 +260,12 @@ def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, quer
     X, y = data
     model = REGRESSORS["projected"]().fit(X, y)
     fitted = model.model_
-    forced = dataclasses.replace(fitted, scores=np.full((120, 1), 2.0))
+    forced = dataclasses.replace(fitted, calibration=Calibration(np.full((120, 1), 2.0)))
     assert_allclose(forced.inflation, 4.0)
     tails = np.where(np.arange(100) < 7, 2.5, 0.1)[:, None]  # 7 % beyond a 95 % interval
-    assert_allclose(dataclasses.replace(fitted, scores=tails).inflation, (2.5 / 1.959964) ** 2)
+    assert_allclose(
+        dataclasses.replace(fitted, calibration=Calibration(tails)).inflation, (2.5 / 1.959964) ** 2
+    )
     mean, std = fitted.predict(queries)
     forced_mean, forced_std = forced.predict(queries)
     assert_allclose(forced_mean, mean, rtol=1e-9)
@@ -271,7 +274,7 @@ def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, quer
     assert_allclose(tuned.variances.noise_variance, tuned.posterior.noise_variance)
     groups = forced.shape.features.groups
     assert_allclose(tuned.variances.prior_variances(groups), tuned.posterior.prior_variances)
-    too_few = dataclasses.replace(fitted, scores=np.full((5, 1), 2.0))
+    too_few = dataclasses.replace(fitted, calibration=Calibration(np.full((5, 1), 2.0)))
     assert_allclose(too_few.inflation, 1.0)
 
 

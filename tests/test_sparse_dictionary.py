@@ -13,6 +13,8 @@ from rwf.features.linear import ConstantFeatures, LinearFeatures
 from rwf.features.stack import Stack
 from rwf.moments import accumulate
 from rwf.rows import Block
+from rwf.sparse._atoms import gram_row
+from rwf.sparse._moves import Terms, fill_row
 from rwf.sparse.columns import Columns
 from rwf.sparse.dictionary import CUSP, GABOR, HAT, NOTHING, STEP, Dictionary
 from rwf.sparse.drawing import draw, n_blocks, octaves, redraw
@@ -147,10 +149,12 @@ def test_moments_by_structure_are_those_of_one_pass(n, m, seed, ties):
     rows = Block(x[:, None], rng.normal(2, 3, (n, 1)), rng.uniform(0.2, 3.0, n))
     d = random_dictionary(rng, m)
     columns = Columns.of(d, x, rows.weights)
-    G = np.zeros((m, m))
-    columns.gram(G)
     expected = accumulate(d, [rows], 1)
-    assert_allclose(np.triu(G), np.triu(expected.ZtZ), rtol=1e-10, atol=1e-10)
+    G, before = np.zeros((m, m)), np.empty(n + 1)
+    for j in range(m):
+        gram_row(columns.runs, j, before, G[j])
+    assert_allclose(G, expected.ZtZ, rtol=1e-10, atol=1e-10)
+    assert_allclose(columns.energies, expected.ZtZ.diagonal(), rtol=1e-10, atol=1e-10)
     root = np.sqrt(rows.weights)[:, None]
     assert_allclose(columns.products(root * rows.y), expected.Zty, rtol=1e-10, atol=1e-10)
 
@@ -163,11 +167,15 @@ def test_reduced_moments_are_those_in_the_metric_of_the_dense_part(n, m, seed):
     d, dense = random_dictionary(rng, m), Stack((ConstantFeatures(), LinearFeatures(1)))
     ratios = np.array([3.0, 0.4])
     columns = Columns.of(d, x, rows.weights)
-    found = reduced(columns, DenseRows.of(dense, rows), ratios, np.empty((m, m)))
+    found = reduced(columns, DenseRows.of(dense, rows), ratios)
     # y = Zw + Z_d u + ε with u ~ N(0, σ²R) and ε ~ N(0, σ²/v): marginal covariance σ²C.
     Z, Zd, y = d(rows.X), dense(rows.X), rows.y[:, 0]
     C = np.diag(1 / rows.weights) + (Zd * ratios) @ Zd.T
-    assert_allclose(found.G, Z.T @ np.linalg.solve(C, Z), rtol=1e-8, atol=1e-9)
+    G, expected = np.zeros((m, m)), Z.T @ np.linalg.solve(C, Z)
+    for j in range(m):
+        fill_row(Terms(columns.runs, found.H, 1.0, np.ones(m), np.ones(m)), j, G[j])
+    assert_allclose(G, expected, rtol=1e-8, atol=1e-9)
+    assert_allclose(found.diagonal, expected.diagonal(), rtol=1e-8, atol=1e-9)
     assert_allclose(found.b, Z.T @ np.linalg.solve(C, y), rtol=1e-8, atol=1e-9)
     assert_allclose(found.yty, y @ np.linalg.solve(C, y), rtol=1e-9)
     assert_allclose(found.n, rows.weights.sum())

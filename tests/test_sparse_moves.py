@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import beta, invgamma, kstest, multivariate_normal
 
+from rwf.sparse._atoms import Runs
 from rwf.sparse._moves import birth, birth_death, death, relocate
+from rwf.sparse.columns import Columns
 from rwf.sparse.reduction import Effective
 from rwf.sparse.sampler import SCARCITY, Levels, Prior, Sampler
 
@@ -30,7 +32,12 @@ def problem(n, m, seed, n_blocks=3, noise=0.3):
 
 
 def sampler_of(Z, y, blocks, levels, rng, active=()):
-    moments = Effective(Z.T @ Z, Z.T @ y, float(y @ y), float(len(y)))
+    n, m = Z.shape
+    first, sizes = np.zeros(m, dtype=np.intp), np.full(m, n)
+    gaps = np.zeros(0, dtype=np.intp)
+    values, sums = Z.T.ravel().copy(), np.cumsum(Z.T, axis=1).ravel()
+    runs = Runs(first, sizes, np.arange(m) * n, values, sums, gaps, np.ones(n))
+    moments = Effective(Columns(runs), np.zeros((m, 1)), Z.T @ y, float(y @ y), float(n))
     active = np.array(active, dtype=np.intp)
     return Sampler(moments, blocks, PRIOR, levels, active, rng)
 

@@ -7,18 +7,26 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from rwf.choice import ChosenRecipe
 from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
-from rwf.recipes import AdaptiveRecipe, CellsRecipe, ChosenRecipe, Noise, ProjectedRecipe, Recipe
+from rwf.recipes import (
+    AdaptiveRecipe,
+    CellsRecipe,
+    Noise,
+    ProjectedRecipe,
+    Recipe,
+    SparseRecipe,
+)
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
 from rwf.wavelets import CompactHat, Wavelet, as_wavelet
 
-Prior = Literal["auto", "independent", "projected", "cells", "adaptive"]
+Prior = Literal["auto", "independent", "projected", "cells", "adaptive", "sparse"]
 
 INDEPENDENT = {
     "wavelet": "mexican_hat",
@@ -38,7 +46,7 @@ class RWFRegressor(FeatureRegressor):
         z_i(x) = D^{-1/2}\, \psi\!\left(\frac{x - t_i}{\ell s_i}\right)
 
     Training is Bayesian linear regression in closed form; shape, amplitudes and noise are learned
-    by maximal evidence. Four priors over the weights are to be had:
+    by maximal evidence. Five priors over the weights are to be had:
 
     - *projected*: atoms sit at training rows, and the weights' covariance makes the model the
       Gaussian process of infinitely many Mexican hats, with learned roughness, projected on the
@@ -46,17 +54,21 @@ class RWFRegressor(FeatureRegressor):
     - *cells*: a frame of local atoms, octave after octave, with prior variances learned over scale
       and place. For up to three input columns.
     - *adaptive*: few atoms, resampled in rounds to where the signal is. For up to three columns.
+    - *sparse*: most weights are zero. Steps, cusps, hats and Gabor atoms on one input column, over
+      a smooth part; which of them there are is sampled. For edges and rare events.
     - *independent*: the paper's. Atoms of any wavelet are drawn from p(s, t), and their weights are
       independent.
 
     Args:
         n_components: feature columns. ``None`` takes, for projected weights, as many as rows up to
             3000 of them and else 2500; for cells and for independent weights as many as rows,
-            within 100 and 2000; for adaptive atoms a quarter of that.
-        prior: one of these four, or "auto": projected for four or more input columns, for fewer
-            whichever of the first three predicts held-out rows best; independent if one of the
-            parameters is given that only independent weights have, which are the next five, and
-            ``variances``.
+            within 100 and 2000; for adaptive atoms a quarter of that. Sparse weights find their own
+            number.
+        prior: one of these five, or "auto": projected for four or more input columns, for fewer
+            whichever of the first four predicts held-out rows best (sparse only for one column, one
+            output, up to 20 000 rows, and where ``n_components`` and ``noise`` leave it free);
+            independent if one of the parameters is given that only independent weights have, which
+            are the next five, and ``variances``.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -172,6 +184,8 @@ class RWFRegressor(FeatureRegressor):
         if low:
             recipes["cells"] = CellsRecipe(CompactHat(), trend)
             recipes["adaptive"] = AdaptiveRecipe(as_wavelet(self.wavelet), trend)
+        if self.prior == "sparse" or (self.n_features_in_ == 1 and self._sparse_is_free()):
+            recipes["sparse"] = self._sparse(trend)
         if self.prior == "auto":
             return ChosenRecipe(recipes) if low else recipes["projected"]
         if self.prior not in recipes:
@@ -181,6 +195,23 @@ class RWFRegressor(FeatureRegressor):
                 f"{self.n_features_in_} columns: use prior='projected'."
             )
         return recipes[self.prior]
+
+    def _sparse_is_free(self) -> bool:
+        """Whether nothing was asked for that sparse weights cannot give."""
+        return self.n_components is None and self.noise != "varying"
+
+    def _sparse(self, trend: Sequence[Family]) -> Recipe:
+        if self.n_features_in_ != 1:
+            raise ValueError(
+                "prior='sparse' is for one input column, and X has "
+                f"{self.n_features_in_}: use prior='adaptive' or 'projected'."
+            )
+        if not self._sparse_is_free():
+            raise ValueError(
+                f"prior='sparse' finds the number of its atoms and has constant noise: leave out "
+                f"n_components={self.n_components!r} and noise={self.noise!r}."
+            )
+        return SparseRecipe(trend)
 
     def _families(self, scaler: Standardizer) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)
@@ -229,8 +260,9 @@ class RWFRegressor(FeatureRegressor):
         return self.model_.scaler.original_inputs(shifts)
 
     def _atom_maps(self) -> list[WaveletFeatures | RidgeFeatures]:
-        maps = self.model_.shape.features.maps
-        return [part for part in maps if isinstance(part, WaveletFeatures | RidgeFeatures)]
+        return [
+            part for part in self.model_.maps if isinstance(part, WaveletFeatures | RidgeFeatures)
+        ]
 
 
 class RFFRegressor(FeatureRegressor):

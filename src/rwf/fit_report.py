@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.model import FittedModel
-from rwf.moments import RootMoments
+from rwf.model import Model
 from rwf.posterior import normal_log_density
 from rwf.rows import Block
 from rwf.starts import Start
@@ -24,7 +23,8 @@ class FitReport:
         seconds: wall-clock seconds by stage.
         n_rows: rows that were fitted.
         n_features: columns of the feature matrix.
-        statistics: "gram", or "root" where the noise is below what a Gram matrix resolves.
+        statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
+            "windows" for the sparse prior, which has a Gram matrix for each.
         at_bounds: parameters that ended on their bounds.
         jitter: largest jitter added to a diagonal.
         nll: leave-one-out negative log density per row, in the units of y, on the rows on which the
@@ -53,7 +53,7 @@ class FitReport:
 
 
 def report_on(
-    model: FittedModel,
+    model: Model,
     known: Block,
     starts: Sequence[Start],
     at_bounds: tuple[str, ...],
@@ -71,20 +71,20 @@ def report_on(
         starts=tuple(starts),
         seconds=seconds,
         n_rows=n_rows,
-        n_features=model.shape.features.n_features,
-        statistics="root" if isinstance(model.statistics, RootMoments) else "gram",
-        at_bounds=at_bounds + tuple(name for t in model.tuned for name in t.at_bounds),
-        jitter=max(t.posterior.factor.jitter for t in model.tuned),
+        n_features=model.n_features,
+        statistics=model.form,
+        at_bounds=at_bounds + model.at_bounds,
+        jitter=model.jitter,
         nll=float(np.average(own, weights=known.weights)) + unit,
         constant_nll=float(np.average(constant, weights=known.weights)) + unit,
         linear_nll=float(np.average(linear, weights=known.weights)) + unit,
     )
 
 
-def leave_one_out_scores(model: FittedModel, rows: Block) -> Array:
+def leave_one_out_scores(model: Model, rows: Block) -> Array:
     """Leave-one-out negative log densities of rows in standardised units, summed over outputs."""
     total = np.zeros(len(rows))
-    for k in range(len(model.tuned)):
+    for k in range(model.n_outputs):
         p = model.leave_one_out(rows, k)
         total -= normal_log_density(rows.y[:, k] - p.mean, p.variance)
     return total

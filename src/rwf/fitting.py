@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
 from rwf.background import cover_levels
 from rwf.errors import NotPositiveDefiniteError
 from rwf.fit_report import FitReport, leave_one_out_scores, report_on
-from rwf.model import FittedModel, collect
+from rwf.model import FittedModel, Model, collect
 from rwf.moments import Moments, RootMoments
 from rwf.noise import NoiseShape, learn_noise
-from rwf.recipes import ALL_ROWS, SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows
+from rwf.recipes import SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows
 from rwf.rows import Block, sample
 from rwf.scaling import Standardizer
+from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Progress
-from rwf.training import LOW_DIMENSION
+from rwf.training import LOW_DIMENSION, Shape
 
 NOISE_ROUNDS = 2
 """How often varying noise and the rest of the model are fitted in turn."""
@@ -42,7 +41,7 @@ def fit(
     settings: Settings,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[FittedModel, FitReport]:
+) -> tuple[Model, FitReport]:
     """Learn the shape on a sample of rows, then fit all of them in one pass.
 
     Args:
@@ -54,41 +53,29 @@ def fit(
     """
     watch = _Stopwatch()
     n_features = settings.n_components or recipe.default_components(len(rows))
-    everything = len(rows) <= ALL_ROWS
-    known = sample(rows, max(SAMPLE_ROWS, ALL_ROWS, 2 * n_features), rng)
+    size = max(recipe.enough_rows, 2 * n_features)
+    everything = len(rows) <= size
+    known = sample(rows, size, rng)
     scaler = Standardizer.learn(
         known if everything else rows, ard=settings.ard, log_skewed=settings.log_skewed
     )
     known = scaler.rows(known)
     learned = recipe.learn(Lesson(scaler, known, everything, n_features, settings, rng, progress))
     watch.lap("shape")
-    # Few rows are taken in their canonical form, so that not even rounding depends on their order.
-    source = (None, known) if everything else (scaler, rows)
-
-    def statistics(root: bool, noise: NoiseShape | None = None) -> Moments | RootMoments:
-        return collect(source[0], learned.shape, source[1], root, noise)
-
-    few = known.X.shape[1] <= LOW_DIMENSION
+    # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
+    # on their order.
+    source = Source(None, known) if everything else Source(scaler, rows)
     scored = some_rows(known, SAMPLE_ROWS, rng)
-    cover, features = None, learned.shape.features
-    if settings.fill and few and features.local:
-        cover = cover_levels(np.asarray(features(scored.X)), features.blocks, features.local_blocks)
-    model = FittedModel(
-        scaler, learned.shape, statistics(False), settings.learn_priors, cover=cover
-    )
-    if not _resolved(model):
-        progress(
-            "the noise is below what a Gram matrix resolves: a second pass in square-root form"
-        )
-        model = replace(model, statistics=statistics(True))
-    len(model.tuned)  # tuned here, so that its time is reported
-    watch.lap("pass and tuning")
-    model = model.calibrated(scored)
-    if settings.noise == "varying" or (settings.noise == "auto" and few):
-        root = isinstance(model.statistics, RootMoments)
-        varying = _with_varying_noise(model, scored, partial(statistics, root), rng)
-        model = varying if settings.noise == "varying" else _better(model, varying, scored)
-        progress(f"noise {'constant' if model.noise is None else 'varying'}")
+    model: Model
+    if isinstance(learned.shape, SparseShape):
+        model = SparseModel.of(scaler, learned.shape, known)
+        watch.lap("pass and tuning")
+        model = model.calibrated(scored)
+    else:
+        model = _gaussian(scaler, learned.shape, source, scored, settings, progress)
+        watch.lap("pass and tuning")
+        model = model.calibrated(scored)
+        model = _with_noise(model, source, scored, settings, rng, progress)
     report = report_on(
         model,
         scored,
@@ -105,14 +92,66 @@ def fit(
     return model, report
 
 
-def _with_varying_noise(
-    model: FittedModel,
+@dataclass(frozen=True)
+class Source:
+    """All rows: in standardised units, or in their own together with a scaler."""
+
+    scaler: Standardizer | None
+    rows: Block
+
+    def statistics(
+        self, shape: Shape, *, root: bool, noise: NoiseShape | None = None
+    ) -> Moments | RootMoments:
+        """The moments of all rows, in one pass."""
+        return collect(self.scaler, shape, self.rows, root, noise)
+
+
+def _gaussian(
+    scaler: Standardizer,
+    shape: Shape,
+    source: Source,
     scored: Block,
-    statistics: Callable[[NoiseShape], Moments | RootMoments],
+    settings: Settings,
+    progress: Progress,
+) -> FittedModel:
+    """The model of all rows, with noise that is the same everywhere."""
+    cover, features = None, shape.features
+    if settings.fill and scored.X.shape[1] <= LOW_DIMENSION and features.local:
+        cover = cover_levels(np.asarray(features(scored.X)), features.blocks, features.local_blocks)
+    statistics = source.statistics(shape, root=False)
+    model = FittedModel(scaler, shape, statistics, settings.learn_priors, cover=cover)
+    if not _resolved(model):
+        progress(
+            "the noise is below what a Gram matrix resolves: a second pass in square-root form"
+        )
+        model = replace(model, statistics=source.statistics(shape, root=True))
+    len(model.tuned)  # tuned here, so that its time is reported
+    return model
+
+
+def _with_noise(
+    model: FittedModel,
+    source: Source,
+    scored: Block,
+    settings: Settings,
     rng: np.random.Generator,
+    progress: Progress,
+) -> FittedModel:
+    """The model with noise as the settings ask for it."""
+    few = scored.X.shape[1] <= LOW_DIMENSION
+    if settings.noise == "constant" or (settings.noise == "auto" and not few):
+        return model
+    varying = _with_varying_noise(model, source, scored, rng)
+    model = varying if settings.noise == "varying" else _better(model, varying, scored)
+    progress(f"noise {'constant' if model.noise is None else 'varying'}")
+    return model
+
+
+def _with_varying_noise(
+    model: FittedModel, source: Source, scored: Block, rng: np.random.Generator
 ) -> FittedModel:
     """The model with noise learned from its own leave-one-out errors, twice over."""
-    plain = model
+    plain, root = model, isinstance(model.statistics, RootMoments)
     for _ in range(NOISE_ROUNDS):
         judges = model.judges(scored)
         errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
@@ -123,7 +162,8 @@ def _with_varying_noise(
             errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
             variances[:, output] = np.maximum(p.variance - own, 0.0) / sigma2
         noise = learn_noise(judges.X, errors, variances, judges.weights, rng)
-        model = replace(plain, noise=noise, statistics=statistics(noise), scores=None)
+        statistics = source.statistics(plain.shape, root=root, noise=noise)
+        model = replace(plain, noise=noise, statistics=statistics, calibration=None)
         model = model.calibrated(scored)
     return model
 

@@ -11,12 +11,15 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from rwf.background import Background
+from rwf.calibration import ENOUGH_SCORES, Calibration
+from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
+from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
 from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
 from rwf.noise import NoiseShape
@@ -29,45 +32,166 @@ from rwf.training import Shape
 from rwf.tuning import Tuned, tune
 from rwf.types import Array
 
-ENOUGH_SCORES = 30
-"""So many leave-one-out errors are needed to judge the variances by them."""
+
+class Model(Protocol):
+    """What every fitted model can do. All inputs and results are in the units of the data."""
+
+    @property
+    def scaler(self) -> Standardizer: ...
+
+    @property
+    def calibration(self) -> Calibration | None: ...
+
+    @property
+    def n_rows(self) -> float:
+        """Rows seen, by their weights."""
+        ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    @property
+    def n_features(self) -> int:
+        """Feature columns."""
+        ...
+
+    @property
+    def maps(self) -> tuple[FeatureMap, ...]:
+        """The blocks of columns."""
+        ...
+
+    @property
+    def form(self) -> str:
+        """How the statistics of the rows are kept."""
+        ...
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        """Variances that ended on their bounds."""
+        ...
+
+    @property
+    def jitter(self) -> float:
+        """The largest jitter that a factorization needed."""
+        ...
+
+    @property
+    def filled(self) -> bool:
+        """Whether variance is filled up where there are no rows."""
+        ...
+
+    @property
+    def noise_variances(self) -> Array:
+        """σ² of every output, shape (k,)."""
+        ...
+
+    @property
+    def prior_variances(self) -> Array:
+        """Of every column and output, shape (p, k)."""
+        ...
+
+    @property
+    def log_evidence(self) -> float: ...
+
+    def with_rows(self, rows: Block) -> Self: ...
+
+    def without_rows(self) -> Self: ...
+
+    def merged(self, other: Self) -> Self: ...
+
+    def mean(self, X: Array) -> Array: ...
+
+    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]: ...
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array: ...
+
+    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array: ...
+
+    def coverage(self, X: Array) -> Array: ...
+
+    def log_density(self, rows: Block) -> Array:
+        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
+        ...
+
+    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+        """Predictions of training rows, in standardised units, as if each had not been seen."""
+        ...
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Everything that prediction needs.
+    """Features, their moments, and the Gaussian over weights that follows.
 
     Args:
         scaler: units.
         shape: features, and the variances where tuning starts.
         statistics: the moments of all rows seen, in standardised units.
         learn_priors: whether tuning moves the prior variances, or the noise alone.
-        scores: leave-one-out errors of some training rows over their standard deviations, shape
-            (n, k). Where they are too large, all variances are enlarged.
+        calibration: leave-one-out errors of some training rows. Where they are too large, all
+            variances are enlarged.
         noise: how the noise varies with x, if it does.
         cover: Σz² of every block of columns that counts as full cover, shape (B,); where there is
             less, the variance of f is filled up to that of the prior. ``None`` leaves it.
+        dropped: the variance that the model had beyond its present columns, if some were pruned.
     """
 
     scaler: Standardizer
     shape: Shape
     statistics: Moments | RootMoments
     learn_priors: bool = True
-    scores: Array | None = None
+    calibration: Calibration | None = None
     noise: NoiseShape | None = None
     cover: Array | None = None
+    dropped: Dropped | None = None
+
+    @property
+    def n_rows(self) -> float:
+        return self.statistics.n
+
+    @property
+    def n_outputs(self) -> int:
+        return self.statistics.n_outputs
+
+    @property
+    def n_features(self) -> int:
+        return self.shape.features.n_features
+
+    @property
+    def maps(self) -> tuple[FeatureMap, ...]:
+        return self.shape.features.maps
+
+    @property
+    def form(self) -> str:
+        return "root" if isinstance(self.statistics, RootMoments) else "gram"
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        return tuple(name for t in self.tuned for name in t.at_bounds)
+
+    @property
+    def jitter(self) -> float:
+        return max(t.posterior.factor.jitter for t in self.tuned)
+
+    @property
+    def filled(self) -> bool:
+        return self.cover is not None or (self.dropped is not None and self.projected is None)
+
+    @property
+    def noise_variances(self) -> Array:
+        noise = np.array([t.posterior.noise_variance for t in self.tuned])
+        return noise * self.scaler.y.scale**2
+
+    @property
+    def prior_variances(self) -> Array:
+        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
+        return priors * self.scaler.y.scale**2
 
     @property
     def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one.
-
-        It brings the mean square of the scores to one, and 95 % of them into 95 % intervals.
-        """
-        if self.scores is None or len(self.scores) < ENOUGH_SCORES:
+        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
+        if self.calibration is None:
             return np.ones(self.statistics.n_outputs)
-        squares: Array = np.mean(self.scores**2, axis=0)
-        tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
-        return np.maximum(np.maximum(squares, tails**2), 1.0)
+        return self.calibration.inflation
 
     def judges(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest.
@@ -88,7 +212,7 @@ class FittedModel:
         for output in range(known.y.shape[1]):
             p = self.leave_one_out(known, output)
             scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
-        model = replace(self, scores=scores)
+        model = replace(self, calibration=Calibration(scores))
         # What was tuned stays: only its scale changes.
         factors = model.inflation / self.inflation
         tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
@@ -128,7 +252,7 @@ class FittedModel:
     def remainders(self) -> tuple[Remainder, ...]:
         """Of each output, the variance that projected atoms miss."""
         atoms = self.projected
-        if atoms is None:
+        if atoms is None or self.dropped is not None:
             return tuple(Remainder() for _ in self.tuned)
         reached = float(self.statistics.column_energies[: atoms.n_features].sum())
         return tuple(
@@ -156,6 +280,8 @@ class FittedModel:
 
         One among the data, zero where there are no atoms.
         """
+        if self.dropped is not None:
+            return self.dropped.coverage(self.scaler.inputs(X))
         shares = []
         for part in self._blocks(X):
             Z = self._features(part)
@@ -222,10 +348,16 @@ class FittedModel:
         size = block_rows(self.shape.features.n_features)
         return (self.scaler.inputs(X[i : i + size]) for i in range(0, len(X), size))
 
-    def _extra(self, Z: Array, v: Array, output: int) -> Array | float:
+    def _extra(self, unit: Array, Z: Array, v: Array, output: int) -> Array | float:
         """Variance of f that the atoms lack at rows with relative noise v."""
-        if self.projected is not None:
+        if self.projected is not None and self.dropped is None:
             return self.remainders[output].extra(self.projected.missing(Z), v)
+        return self._open(unit, Z, output)
+
+    def _open(self, unit: Array, Z: Array, output: int) -> Array | float:
+        """Variance of f, independent at every row, that dropped columns had, or that few lack."""
+        if self.dropped is not None:
+            return self.dropped.missing(unit, output)
         return 0.0 if self.cover is None else self.backgrounds[output].missing(Z)
 
     def mean(self, X: Array) -> Array:
@@ -239,16 +371,16 @@ class FittedModel:
         means, variances = [], []
         for part in self._blocks(X):
             Z, v = self._features(part), self._noise_at(part)
-            found = [self._predict(Z, v, output, noise) for output in range(len(self.tuned))]
+            found = [self._predict(part, Z, v, output, noise) for output in range(len(self.tuned))]
             means.append(np.column_stack([p.mean for p in found]))
             variances.append(np.column_stack([p.variance for p in found]))
         unit = self.scaler.y
         return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
 
-    def _predict(self, Z: Array, v: Array, output: int, noise: bool) -> Prediction:
+    def _predict(self, unit: Array, Z: Array, v: Array, output: int, noise: bool) -> Prediction:
         """Prediction of one output in standardised units, from features and relative noise."""
         p = self.tuned[output].posterior.predict(Z, v)
-        variance = p.variance + self._extra(Z, v, output)
+        variance = p.variance + self._extra(unit, Z, v, output)
         if not noise:
             variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
         return Prediction(p.mean, variance)
@@ -258,7 +390,7 @@ class FittedModel:
         Z, v = self._features(rows.X), self._noise_at(rows.X)
         total = np.zeros(len(rows))
         for output in range(len(self.tuned)):
-            p = self._predict(Z, v, output, noise=True)
+            p = self._predict(rows.X, Z, v, output, noise=True)
             total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
         return total
 
@@ -266,7 +398,7 @@ class FittedModel:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
         Z, v = self._features(rows.X), self._noise_at(rows.X)
         p = self.tuned[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
-        return Prediction(p.mean, p.variance + self._extra(Z, v, output))
+        return Prediction(p.mean, p.variance + self._extra(rows.X, Z, v, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, at the rows, shape (n, n, k)."""
@@ -285,27 +417,28 @@ class FittedModel:
 
     def _function_covariance(self, X: Array, Z: Array, output: int) -> Array:
         C = self.tuned[output].posterior.covariance(Z)
-        if self.projected is not None:
+        if self.projected is not None and self.dropped is None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             C += self.remainders[output].share * missing
-        elif self.cover is not None:
-            C[np.diag_indices(len(X))] += self.backgrounds[output].missing(Z)
+        else:
+            C[np.diag_indices(len(X))] += self._open(self.scaler.inputs(X), Z, output)
         return C
 
     def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
         """Draws of functions at the rows, with or without noise, shape (n, k, count)."""
         Z = self.features(X)
         draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.tuned]
-        if self.projected is not None:
+        if self.projected is not None and self.dropped is None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             values, vectors = np.linalg.eigh(missing)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             for output, remainder in enumerate(self.remainders):
                 extra = root @ rng.normal(size=(len(X), count))
                 draws[output] += np.sqrt(remainder.share) * extra
-        elif self.cover is not None:
+        else:
             for output, draw in enumerate(draws):
-                root = np.sqrt(self.backgrounds[output].missing(Z))[:, None]
+                extra = self._open(self.scaler.inputs(X), Z, output)
+                root = np.sqrt(np.broadcast_to(extra, len(X)))[:, None]
                 draw += root * rng.normal(size=draw.shape)
         if noise:
             root = np.sqrt(self.relative_noise(X))[:, None]
@@ -313,19 +446,6 @@ class FittedModel:
                 draw += np.sqrt(self._plain_noise(output)) * root * rng.normal(size=draw.shape)
         unit = self.scaler.y
         return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
-
-    def reach(self, coverage: float) -> Array:
-        """How many standard deviations hold this share of leave-one-out errors, shape (k,).
-
-        The quantile is that of split-conformal prediction, for one more row than there are scores.
-        """
-        if self.scores is None:
-            raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
-        n = len(self.scores)
-        level = min(1.0, np.ceil((n + 1) * coverage) / n)
-        sizes = np.abs(self.scores) / np.sqrt(self.inflation)
-        reach: Array = np.quantile(sizes, level, axis=0, method="higher")
-        return reach
 
     @property
     def log_evidence(self) -> float:

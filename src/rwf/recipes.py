@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -12,14 +13,17 @@ from rwf.adaptation import learn_atoms
 from rwf.cells import learn_cells
 from rwf.features.base import Family
 from rwf.features.frame import draw_frame
+from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
-from rwf.model import ENOUGH_SCORES, FittedModel, collect
 from rwf.projection import first_kernel, learn_kernel, project
-from rwf.rows import Block, hold_out
+from rwf.rows import Block
 from rwf.scaling import Standardizer
+from rwf.sparse import Schedule, Smooth, fit_windows
+from rwf.sparse.gaps import Gaps
+from rwf.sparse_model import SparseShape
 from rwf.starts import Progress, Start
 from rwf.training import Shape, climb, draw_stack, learn_shape
-from rwf.wavelets import Wavelet
+from rwf.wavelets import CompactHat, Wavelet
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""
@@ -30,16 +34,22 @@ SAMPLE_FEATURES = 300
 ALL_ROWS = 3000
 """Up to so many rows, all of them take part in learning: as centres of atoms, and in polishing."""
 
-EXACT_ROWS = 1000
-"""Rows whose exact evidence gives the kernel of projected weights."""
+EXACT_ROWS, SKETCH_ROWS = 1000, 500
+"""Rows whose exact evidence gives the kernel of projected weights, finally and in a sketch."""
 
 PROJECTED_COMPONENTS = 2500
 """Atoms of projected weights for more than ALL_ROWS rows."""
 
-POLISH_ITERATIONS = 20
+ADAPTIVE_ROWS = 20_000
+"""Rows by which atoms are placed."""
 
-CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
-"""Rows on which recipes compete, and the share of them that decides."""
+SMOOTH_COMPONENTS, SMOOTH_START = 40, 0.1
+"""Columns under the atoms of sparse weights, in each window, and their prior variances to start."""
+
+SPARSE_SCHEDULE = Schedule()
+"""How long sparse weights are sampled."""
+
+POLISH_ITERATIONS = 20
 
 Noise = Literal["auto", "constant", "varying"]
 
@@ -75,7 +85,7 @@ class Settings:
 class Learned:
     """A shape, how it was found, and how many parameters were learned for it."""
 
-    shape: Shape
+    shape: Shape | SparseShape
     starts: tuple[Start, ...]
     at_bounds: tuple[str, ...]
     n_learned: int
@@ -107,8 +117,17 @@ class Lesson:
 class Recipe(Protocol):
     """A way to learn the shape of a model."""
 
+    @property
+    def enough_rows(self) -> int:
+        """Rows beyond which a larger sample teaches it nothing."""
+        ...
+
     def default_components(self, n: int) -> int:
         """Feature columns for n rows, if nobody asked for a number."""
+        ...
+
+    def sketch(self) -> Recipe:
+        """A cheaper recipe by which to judge this one."""
         ...
 
     def learn(self, lesson: Lesson) -> Learned:
@@ -125,9 +144,13 @@ class IndependentRecipe:
     """
 
     families: Callable[[Standardizer], Sequence[Family]]
+    enough_rows: ClassVar[int] = ALL_ROWS
 
     def default_components(self, n: int) -> int:
         return int(np.clip(n, 100, 2000))
+
+    def sketch(self) -> Recipe:
+        return self
 
     def learn(self, lesson: Lesson) -> Learned:
         known, settings, rng, n_features = lesson.known, lesson.settings, lesson.rng, lesson.size
@@ -147,7 +170,7 @@ class IndependentRecipe:
         if few < n_features:
             drawn = draw_stack(families, n_features, known.X, rng)
             shape = replace(shape, features=drawn.with_theta(shape.features.theta))
-            if lesson.everything:
+            if lesson.everything and len(known) <= ALL_ROWS:
                 shape, step = climb(
                     shape, known, POLISH_ITERATIONS, learn_priors=settings.learn_priors
                 )
@@ -165,24 +188,30 @@ class ProjectedRecipe:
     Args:
         trend: blocks of trend columns.
         n_blocks: blocks of the kernel; ``None`` takes three for few rows and one for many.
+        exact_rows: rows whose exact evidence gives the kernel.
     """
 
     trend: Sequence[Family]
     n_blocks: int | None = None
+    exact_rows: int = EXACT_ROWS
+    enough_rows: ClassVar[int] = ALL_ROWS
 
     def default_components(self, n: int) -> int:
         return n if n <= ALL_ROWS else PROJECTED_COMPONENTS
 
+    def sketch(self) -> Recipe:
+        return replace(self, exact_rows=SKETCH_ROWS)
+
     def learn(self, lesson: Lesson) -> Learned:
         known, settings, rng = lesson.known, lesson.settings, lesson.rng
         d, k = known.X.shape[1], known.y.shape[1]
-        n_blocks = self.n_blocks or (3 if lesson.everything else 1)
+        n_blocks = self.n_blocks or (3 if len(known) <= ALL_ROWS else 1)
         trend = Stack(tuple(f.draw(0, known.X, rng) for f in self.trend)) if self.trend else None
         first = first_kernel(n_blocks, d, self.trend, k, ard=settings.ard)
         shape, starts = learn_kernel(
             first,
             trend,
-            some_rows(known, EXACT_ROWS, rng),
+            some_rows(known, self.exact_rows, rng),
             rng,
             n_starts=settings.n_starts,
             max_iter=settings.max_iter,
@@ -205,9 +234,13 @@ class CellsRecipe:
 
     wavelet: Wavelet
     trend: Sequence[Family]
+    enough_rows: ClassVar[int] = ALL_ROWS
 
     def default_components(self, n: int) -> int:
         return int(np.clip(n, 100, 2000))
+
+    def sketch(self) -> Recipe:
+        return self
 
     def learn(self, lesson: Lesson) -> Learned:
         known, rng = lesson.known, lesson.rng
@@ -230,9 +263,13 @@ class AdaptiveRecipe:
 
     wavelet: Wavelet
     trend: Sequence[Family]
+    enough_rows: ClassVar[int] = ADAPTIVE_ROWS
 
     def default_components(self, n: int) -> int:
         return int(np.clip(n // 4, 50, 500))
+
+    def sketch(self) -> Recipe:
+        return self
 
     def learn(self, lesson: Lesson) -> Learned:
         known, rng = lesson.known, lesson.rng
@@ -242,48 +279,46 @@ class AdaptiveRecipe:
 
 
 @dataclass(frozen=True)
-class ChosenRecipe:
-    """Whichever of several recipes predicts held-out rows best.
+class SparseRecipe:
+    """Spike and slab over steps, cusps, hats and Gabor atoms on one input, over a smooth part.
 
     Args:
-        candidates: recipes by name.
+        trend: blocks of trend columns; the constant is in anyway.
+        schedule: how long to sample, if not as long as usual.
     """
 
-    candidates: Mapping[str, Recipe]
+    trend: Sequence[Family]
+    schedule: Schedule | None = None
+    enough_rows: ClassVar[int] = sys.maxsize
 
     def default_components(self, n: int) -> int:
-        return max(recipe.default_components(n) for recipe in self.candidates.values())
+        return n
+
+    def sketch(self) -> Recipe:
+        short = replace(SPARSE_SCHEDULE, chains=2, settling=5, keeping=4, attempts=1)
+        return replace(self, schedule=short)
 
     def learn(self, lesson: Lesson) -> Learned:
-        known, settings, rng = lesson.known, lesson.settings, lesson.rng
+        known, rng = lesson.known, lesson.rng
 
-        def learned(recipe: Recipe, rows: Block, stream: np.random.Generator) -> Learned:
-            size = settings.n_components or recipe.default_components(len(known))
-            return recipe.learn(replace(lesson, known=rows, size=size, rng=stream))
+        def smooth(rows: Block) -> Smooth:
+            octaves = draw_frame(CompactHat(), rows.X, SMOOTH_COMPONENTS, rng)
+            trend = [f.draw(0, rows.X, rng) for f in self.trend if f != ConstantFamily()]
+            stack = Stack((*octaves, *trend))
+            return Smooth(stack, np.full(stack.n_features, SMOOTH_START), stack.blocks)
 
-        kept, held = hold_out(some_rows(known, CHOICE_ROWS, rng), CHOICE_HELD_OUT, rng)
-        if len(held) < ENOUGH_SCORES:
-            return learned(next(iter(self.candidates.values())), known, rng)
-        streams = dict(zip(self.candidates, rng.spawn(len(self.candidates)), strict=True))
-        densities = {}
-        for name, recipe in self.candidates.items():
-            shape = learned(recipe, kept, streams[name]).shape
-            statistics = collect(None, shape, kept, root=False)
-            model = FittedModel(lesson.scaler, shape, statistics, settings.learn_priors)
-            densities[name] = float(model.log_density(held).mean())
-            lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
-        best = max(densities, key=lambda name: densities[name])
-        found = learned(self.candidates[best], known, rng)
-        tried = tuple(
-            Start(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
-            for name, density in densities.items()
-            if name != best
-        )
-        chosen = tuple(
-            replace(s, name=f"prior {best!r} {s.name}".strip()) if s.chosen else s
-            for s in found.starts
-        )
-        return replace(found, starts=chosen + tried)
+        fits = []
+        for output in range(known.y.shape[1]):
+            rows = replace(known, y=known.y[:, output : output + 1])
+            fits.append(fit_windows(rows, rng, smooth, self.schedule or SPARSE_SCHEDULE))
+        gaps = Gaps.between(known.X[:, 0]) if lesson.settings.fill else None
+        starts = [
+            Start(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)
+            for fit in fits
+            for w in fit.windows
+            for i, score in enumerate(w.fit.report.scores)
+        ]
+        return Learned(SparseShape(tuple(fits), gaps), tuple(starts), (), len(fits))
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

@@ -19,7 +19,8 @@ from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit_report import FitReport
 from rwf.fitting import fit
-from rwf.model import FittedModel
+from rwf.model import FittedModel, Model
+from rwf.pruning import Pruning, prune
 from rwf.recipes import IndependentRecipe, Noise, Recipe, Settings
 from rwf.scaling import Standardizer
 from rwf.types import Array
@@ -54,8 +55,9 @@ def is_count(value: object, least: int = 1) -> bool:
 class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Learns, streams, merges, predicts and samples; subclasses name the blocks of features."""
 
-    model_: FittedModel
+    model_: Model
     fit_report_: FitReport
+    pruning_: Pruning
 
     n_components: int | None
     ard: bool
@@ -160,10 +162,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         if not hasattr(self, "model_"):
             return self.fit(X, y, sample_weight)
         rows, single = check_rows(self, X, y, sample_weight, reset=False)
-        if rows.y.shape[1] != self.model_.statistics.n_outputs or single != self._single_output:
+        if rows.y.shape[1] != self.model_.n_outputs or single != self._single_output:
             raise ValueError(
                 f"y has shape {np.shape(y)}, but the model was fitted with "
-                f"{self.model_.statistics.n_outputs} output(s): give the same outputs."
+                f"{self.model_.n_outputs} output(s): give the same outputs."
             )
         self.model_ = self.model_.with_rows(rows)
         return self
@@ -174,6 +176,36 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         blank = copy.copy(self)
         blank.model_ = self.model_.without_rows()
         return blank
+
+    def prune(self, n_components: int | None = None, *, tolerance: float = 0.1) -> Self:
+        """A copy with the columns that matter, for cheaper predictions; no rows are needed.
+
+        ``pruning_`` of the copy says what was dropped. Error bars keep the variance of dropped
+        columns, as it was. The copy takes further rows by ``partial_fit``, which tunes its
+        variances again.
+
+        Args:
+            n_components: columns to keep beside the trend. ``None`` keeps as few as the tolerance
+                allows.
+            tolerance: how much f may change: its mean square change over the rows seen, relative to
+                its mean posterior variance over them. A change by a tenth of the variance makes the
+                expected error of f larger by a twentieth, if they are independent.
+        """
+        check_is_fitted(self)
+        if n_components is not None and not is_count(n_components):
+            raise ValueError(f"n_components={n_components!r} must be a positive integer, or None.")
+        if not tolerance > 0:
+            raise ValueError(f"tolerance={tolerance!r} must be positive; 0.1 is usual.")
+        if not isinstance(self.model_, FittedModel):
+            raise ValueError(
+                "the weights of this model are sparse already: to choose how many columns there "
+                "are, fit with prior='cells' or 'adaptive', and prune that."
+            )
+        if not self.model_.n_rows > 0:
+            raise ValueError("the model has seen no rows yet: call partial_fit first.")
+        smaller = copy.copy(self)
+        smaller.model_, smaller.pruning_ = prune(self.model_, n_components, tolerance)
+        return smaller
 
     def merge(self, other: Self) -> Self:
         """Add the rows that another model has seen; both must have the same features.
@@ -187,7 +219,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     def _fitted_inputs(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        if not self.model_.statistics.n > 0:
+        if not self.model_.n_rows > 0:
             raise ValueError("the model has seen no rows yet: call partial_fit first.")
         return check_inputs(self, X, reset=False)  # type: ignore[return-value]
 
@@ -235,7 +267,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         return self._squeeze(self.model_.mean(inputs))
 
     def _warn_if_far(self, inputs: Array) -> None:
-        if self.model_.cover is None:
+        if not self.model_.filled:
             return
         count = int((self.model_.coverage(inputs) < NO_ATOMS).sum())
         if count:
@@ -279,9 +311,11 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             raise ValueError(f"calibration={calibration!r} is unknown: use 'gaussian' or 'loo'.")
         mean, std = self.predict(X, return_std=True)
         if calibration == "gaussian":
-            reach = np.full(self.model_.statistics.n_outputs, ndtri(0.5 + coverage / 2))
+            reach = np.full(self.model_.n_outputs, ndtri(0.5 + coverage / 2))
+        elif self.model_.calibration is None:
+            raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
         else:
-            reach = self.model_.reach(coverage)
+            reach = self.model_.calibration.reach(coverage)
         half = self._squeeze(reach) * std
         return mean - half, mean + half
 
@@ -317,29 +351,25 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
         It includes what atoms miss on average, and the enlargement by leave-one-out errors.
         """
-        unit = self.model_.scaler.y.scale**2
-        noise = np.array([t.posterior.noise_variance for t in self.model_.tuned]) * unit
+        noise = self.model_.noise_variances
         return float(noise[0]) if self._single_output else noise
 
     @property
     def prior_variances_(self) -> Array:
         """The diagonal of Λ in squared units of y, shape (p,), or (p, k) for several outputs."""
-        unit = self.model_.scaler.y.scale**2
-        return self._squeeze(
-            np.column_stack([t.posterior.prior_variances for t in self.model_.tuned]) * unit
-        )
+        return self._squeeze(self.model_.prior_variances)
 
     @property
     def n_features_out_(self) -> int:
         """Columns of the feature matrix, trend included."""
-        return self.model_.shape.features.n_features
+        return self.model_.n_features
 
     @property
     def length_scales_(self) -> Array:
         """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns."""
         scaler = self.model_.scaler
         lengths = []
-        for part in self.model_.shape.features.maps:
+        for part in self.model_.maps:
             if part.n_lengths:
                 full = np.full(len(scaler.X.center), np.nan)
                 full[scaler.columns] = np.exp(part.theta[: part.n_lengths])

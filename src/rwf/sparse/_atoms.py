@@ -1,4 +1,4 @@
-"""Compiled loops over atoms of one variable: features, compressed columns, their Gram matrix.
+"""Compiled loops over atoms of one variable: features, compressed columns, their products.
 
 At sorted inputs a local atom is nonzero on one run of rows, so a column is that run and its values,
 and two columns have a product only where their runs overlap. A step is -½ before its gap and ½
@@ -7,12 +7,36 @@ after it: its products are partial sums.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rwf.features._fused import _compiled, _cos_sin
-from rwf.types import Array, FloatArray, IntArray
+from rwf.types import Array, IntArray
 
 STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
+
+
+class Runs(NamedTuple):
+    """√v z_j at n sorted rows of weights v: local atoms, then steps.
+
+    Args:
+        first: the first row of each local atom's run.
+        sizes: how many rows it has.
+        starts: where the run is among the values.
+        values: √v z on all runs.
+        sums: of v z on a run, up to and with each row.
+        gaps: how many rows are before each step.
+        root: √v, shape (n,).
+    """
+
+    first: IntArray
+    sizes: IntArray
+    starts: IntArray
+    values: Array
+    sums: Array
+    gaps: IntArray
+    root: Array
 
 
 @_compiled
@@ -52,25 +76,25 @@ def features(
 
 
 @_compiled
-def columns(
+def fill_runs(
     x: Array,
-    root: Array,
-    first: IntArray,
-    last: IntArray,
-    starts: IntArray,
+    columns: Runs,
     kinds: IntArray,
     scales: Array,
     shifts: Array,
     frequencies: Array,
     phases: Array,
-    values: Array,
 ) -> None:
-    """Values √v_i ψ_j(x_i) of every atom on its rows [first, last), one run after another."""
+    """Values √v_i ψ_j(x_i) of every local atom on its rows, and their sums."""
     for j in range(len(kinds)):
         kind, s, t, f, p = kinds[j], scales[j], shifts[j], frequencies[j], phases[j]
-        offset = starts[j] - first[j]
-        for i in range(first[j], last[j]):
-            values[offset + i] = root[i] * _profile(kind, (x[i] - t) / s, f, p)
+        first = columns.first[j]
+        offset = columns.starts[j] - first
+        total = 0.0
+        for i in range(first, first + columns.sizes[j]):
+            value = columns.root[i] * _profile(kind, (x[i] - t) / s, f, p)
+            total += columns.root[i] * value
+            columns.values[offset + i], columns.sums[offset + i] = value, total
 
 
 @_compiled
@@ -89,83 +113,72 @@ def _dot(a: Array, b: Array) -> float:
 
 
 @_compiled
-def local_gram(
-    first: IntArray, last: IntArray, starts: IntArray, values: Array, G: FloatArray
-) -> None:
-    """The upper triangle of G for local atoms: products of runs where they overlap."""
-    for i in range(len(first)):
-        for j in range(i, len(first)):
-            low, high = max(first[i], first[j]), min(last[i], last[j])
-            if low < high:
-                a, b = starts[i] - first[i], starts[j] - first[j]
-                G[i, j] = _dot(values[a + low : a + high], values[b + low : b + high])
-            else:
-                G[i, j] = 0.0
+def energies(columns: Runs, out: Array) -> None:
+    """‖z_j‖² of every atom; local atoms first, then steps."""
+    n_local = len(columns.first)
+    for j in range(n_local):
+        run = columns.values[columns.starts[j] : columns.starts[j] + columns.sizes[j]]
+        out[j] = _dot(run, run)
+    out[n_local:] = 0.25 * _dot(columns.root, columns.root)
 
 
 @_compiled
-def step_gram(
-    first: IntArray,
-    last: IntArray,
-    starts: IntArray,
-    values: Array,
-    root: Array,
-    gaps: IntArray,
-    G: FloatArray,
-) -> None:
-    """The columns of G for steps, which follow the local atoms: half a total less a sum before."""
-    n_local, n = len(first), len(root)
-    before = np.zeros(n + 1)
-    for j in range(n_local):
-        offset, low, high = starts[j] - first[j], first[j], last[j]
-        before[low] = 0.0
-        for i in range(low, high):
-            before[i + 1] = before[i] + root[i] * values[offset + i]
-        for k in range(len(gaps)):
-            G[j, n_local + k] = 0.5 * before[high] - before[min(max(gaps[k], low), high)]
+def _step_product(columns: Runs, j: int, gap: int) -> float:
+    """The product of a local atom with a step: half its sum less what comes before the step."""
+    size, start = columns.sizes[j], columns.starts[j]
+    if size == 0:
+        return 0.0
+    before = min(max(gap - columns.first[j], 0), size)
+    left = columns.sums[start + before - 1] if before > 0 else 0.0
+    return 0.5 * columns.sums[start + size - 1] - left
+
+
+@_compiled
+def gram_row(columns: Runs, j: int, before: Array, out: Array) -> None:
+    """Products of atom j with all atoms; ``before`` is room for n + 1 partial sums."""
+    n_local, n = len(columns.first), len(columns.root)
+    if j < n_local:
+        low, high = columns.first[j], columns.first[j] + columns.sizes[j]
+        own = columns.starts[j] - low
+        for i in range(n_local):
+            first = columns.first[i]
+            begin, end = max(first, low), min(first + columns.sizes[i], high)
+            other = columns.starts[i] - first
+            out[i] = 0.0
+            if begin < end:
+                out[i] = _dot(
+                    columns.values[own + begin : own + end],
+                    columns.values[other + begin : other + end],
+                )
+        for k in range(len(columns.gaps)):
+            out[n_local + k] = _step_product(columns, j, columns.gaps[k])
+        return
+    gap = columns.gaps[j - n_local]
+    for i in range(n_local):
+        out[i] = _step_product(columns, i, gap)
     before[0] = 0.0
     for i in range(n):
-        before[i + 1] = before[i] + root[i] * root[i]
-    for k in range(len(gaps)):
-        for j in range(k, len(gaps)):
-            between = abs(before[gaps[k]] - before[gaps[j]])
-            G[n_local + k, n_local + j] = 0.25 * before[n] - 0.5 * between
+        before[i + 1] = before[i] + columns.root[i] * columns.root[i]
+    for k in range(len(columns.gaps)):
+        between = abs(before[gap] - before[columns.gaps[k]])
+        out[n_local + k] = 0.25 * before[n] - 0.5 * between
 
 
 @_compiled
-def products(
-    first: IntArray,
-    last: IntArray,
-    starts: IntArray,
-    values: Array,
-    gaps: IntArray,
-    root: Array,
-    V: Array,
-    out: Array,
-) -> None:
+def products(columns: Runs, V: Array, out: Array) -> None:
     """out = ZᵀV for rows V, shape (n, q), already times √v; local atoms first, then steps."""
-    n_local, (n, q) = len(first), V.shape
+    n_local, (n, q) = len(columns.first), V.shape
     for j in range(n_local):
-        offset = starts[j] - first[j]
+        first = columns.first[j]
+        offset = columns.starts[j] - first
         out[j] = 0.0
-        for i in range(first[j], last[j]):
+        for i in range(first, first + columns.sizes[j]):
             for c in range(q):
-                out[j, c] += values[offset + i] * V[i, c]
+                out[j, c] += columns.values[offset + i] * V[i, c]
     before = np.zeros((n + 1, q))
     for i in range(n):
         for c in range(q):
-            before[i + 1, c] = before[i, c] + root[i] * V[i, c]
-    for k in range(len(gaps)):
+            before[i + 1, c] = before[i, c] + columns.root[i] * V[i, c]
+    for k in range(len(columns.gaps)):
         for c in range(q):
-            out[n_local + k, c] = 0.5 * before[n, c] - before[gaps[k], c]
-
-
-@_compiled
-def mirror(G: FloatArray) -> None:
-    """Copy the upper triangle to the lower one, tile by tile."""
-    size, tile = len(G), 32
-    for top in range(0, size, tile):
-        for left in range(0, top + 1, tile):
-            for i in range(top, min(top + tile, size)):
-                for j in range(left, min(left + tile, i)):
-                    G[i, j] = G[j, i]
+            out[n_local + k, c] = 0.5 * before[n, c] - before[columns.gaps[k], c]

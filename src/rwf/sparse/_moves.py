@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rwf.features._fused import _compiled, _exp
-from rwf.types import Array, FloatArray, IntArray
+from rwf.sparse._atoms import Runs, gram_row
+from rwf.types import Array, IntArray
 
 LARGEST_EXPONENT = 600.0
 
@@ -28,13 +29,15 @@ class Terms(NamedTuple):
     """What the moves take as given.
 
     Args:
-        G: Gram matrix of all m atoms.
+        columns: all m atoms at the rows.
+        H: what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p).
         noise_precision: β.
         precisions: α of every atom, shape (m,).
         odds: ω of every atom, shape (m,).
     """
 
-    G: FloatArray
+    columns: Runs
+    H: Array
     noise_precision: float
     precisions: Array
     odds: Array
@@ -46,6 +49,7 @@ class State(NamedTuple):
     Args:
         size: the number of active atoms, shape (1,).
         active: their indices, shape (capacity,).
+        rows: their rows of G, shape (capacity, m).
         place: where an atom is among the active ones, or -1, shape (m,).
         Sigma: Σ, shape (capacity, capacity).
         mean: m, shape (capacity,).
@@ -55,6 +59,7 @@ class State(NamedTuple):
 
     size: IntArray
     active: IntArray
+    rows: Array
     place: IntArray
     Sigma: Array
     mean: Array
@@ -63,17 +68,29 @@ class State(NamedTuple):
 
 
 @_compiled
-def _combine(G: FloatArray, active: IntArray, v: Array, size: int, out: Array) -> None:
+def fill_row(terms: Terms, j: int, row: Array) -> None:
+    """Row j of G."""
+    gram_row(terms.columns, j, np.empty(len(terms.columns.root) + 1), row)
+    H = terms.H
+    for i in range(len(row)):
+        total = 0.0
+        for c in range(H.shape[1]):
+            total += H[i, c] * H[j, c]
+        row[i] -= total
+
+
+@_compiled
+def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
     """out -= Σ_a v_a G[active_a], four rows at a time."""
     m = len(out)
     whole = size - size % 4
     for a in range(0, whole, 4):
-        g0, g1, g2, g3 = G[active[a]], G[active[a + 1]], G[active[a + 2]], G[active[a + 3]]
+        g0, g1, g2, g3 = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
         v0, v1, v2, v3 = v[a], v[a + 1], v[a + 2], v[a + 3]
         for i in range(m):
             out[i] -= (v0 * g0[i] + v1 * g1[i]) + (v2 * g2[i] + v3 * g3[i])
     for a in range(whole, size):
-        g0, v0 = G[active[a]], v[a]
+        g0, v0 = rows[a], v[a]
         for i in range(m):
             out[i] -= v0 * g0[i]
 
@@ -82,14 +99,15 @@ def _combine(G: FloatArray, active: IntArray, v: Array, size: int, out: Array) -
 def birth(state: State, terms: Terms, j: int, v: Array, e: Array) -> None:
     """Activate atom j; v and e are buffers of the lengths of the active set and of all atoms."""
     k, beta = state.size[0], terms.noise_precision
-    row, active, Sigma = terms.G[j], state.active, state.Sigma
+    row, active, Sigma = state.rows[k], state.active, state.Sigma
+    fill_row(terms, j, row)
     for a in range(k):
         total = 0.0
         for c in range(k):
             total += Sigma[a, c] * row[active[c]]
         v[a] = beta * total
     e[:] = row
-    _combine(terms.G, active, v, k, e)
+    _combine(state.rows, v, k, e)
     kappa, q = 1.0 / (terms.precisions[j] + max(state.S[j], 0.0)), state.Q[j]
     for i in range(len(e)):
         rise = beta * e[i]
@@ -106,13 +124,13 @@ def birth(state: State, terms: Terms, j: int, v: Array, e: Array) -> None:
 
 
 @_compiled
-def _influence(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
+def _influence(state: State, a: int, v: Array, e: Array) -> None:
     """v = Σ_a and e = -G_A v: what the a-th active atom has to do with all others."""
     k = state.size[0]
     for c in range(k):
         v[c] = state.Sigma[a, c]
     e[:] = 0.0
-    _combine(terms.G, state.active, v, k, e)
+    _combine(state.rows, v, k, e)
 
 
 @_compiled
@@ -135,6 +153,7 @@ def _remove(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
         for c in range(last + 1):
             Sigma[c, a] = Sigma[c, last]
         mean[a], state.active[a] = mean[last], state.active[last]
+        state.rows[a] = state.rows[last]
         state.place[state.active[a]] = a
     state.size[0] = last
 
@@ -142,7 +161,7 @@ def _remove(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
 @_compiled
 def death(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
     """Deactivate the a-th active atom."""
-    _influence(state, terms, a, v, e)
+    _influence(state, a, v, e)
     _remove(state, terms, a, v, e)
 
 
@@ -244,7 +263,7 @@ def relocate(state: State, terms: Terms, times: int, rng: np.random.Generator) -
     for _ in range(times if state.size[0] > 0 else 0):
         a = int(rng.random() * state.size[0])
         j = state.active[a]
-        _influence(state, terms, a, v, e)
+        _influence(state, a, v, e)
         inverse, weight = 1.0 / v[a], state.mean[a] / v[a]
         for i in range(len(e)):
             fall = terms.noise_precision * e[i]

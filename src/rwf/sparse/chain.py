@@ -7,7 +7,7 @@ dictionaries the chain averages over what a single one happens to contain.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from rwf.sparse.drawing import Pool, n_blocks, redraw
 from rwf.sparse.reduction import DenseRows, reduced
 from rwf.sparse.sampler import Levels, Prior, Sampler
 from rwf.sparse.spread import neighbour_noise, spread
-from rwf.types import Array, FloatArray
-
-Precision: TypeAlias = np.dtype[np.float32] | np.dtype[np.float64]
+from rwf.types import Array
 
 SLAB = 0.5
 """The scale of slab variances, in variances of y."""
@@ -36,10 +34,7 @@ EVENTS = 200
 """Births and deaths per sweep beyond which a chain that settles makes its sweeps shorter."""
 
 LONGEST = 5000
-"""Most distinct inputs of a task: the Gram matrix of its atoms then has 1.3 gigabytes."""
-
-HARMLESS = 0.01
-"""Errors of log odds that no draw would show."""
+"""Most distinct inputs of a task."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +66,6 @@ class Task:
     levels: Levels
     dense: DensePart
     always: DenseRows
-
-    def precision(self, noise_variance: float) -> Precision:
-        """How to store G: in single precision, which is read twice as fast, where it is harmless.
-
-        Rounding changes log odds by about a unit in the last place of yᵀy/σ². A smooth part may
-        leave little of G, and cancellation much of its rounding.
-        """
-        ratio = float(self.rows.weights.sum()) * self.prior.slab / noise_variance
-        harmless = float(np.finfo(np.float32).eps) * ratio < HARMLESS
-        alone = len(self.dense.ratios) == 1
-        return np.dtype(np.float32) if harmless and alone else np.dtype(np.float64)
 
     def retuned_ratios(self, state: Sketch) -> Array:
         """Ratios of the dense part that suit a state."""
@@ -116,7 +100,7 @@ class Task:
 
 
 class Chain:
-    """One chain. Between its runs it holds what is active, and no Gram matrix.
+    """One chain. Between its runs it holds what is active, and nothing else.
 
     Args:
         task: rows and priors.
@@ -132,11 +116,10 @@ class Chain:
 
         The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
         """
-        memory = Memory()
         for index in range(dictionaries):
             ratios = self.task.retuned_ratios(self.state)
             self.state = replace(self.state, ratios=ratios)
-            pool, sampler = self.redraw(COPIES, memory)
+            pool, sampler = self.redraw(COPIES)
             if index == 0:
                 sampler.grow()
             for _ in range(sweeps):
@@ -147,9 +130,9 @@ class Chain:
 
     def keep(self, dictionaries: int, sweeps: int, every: int) -> list[Sketch]:
         """Draw from the posterior, and keep one state of so many."""
-        kept, count, memory = [], 0, Memory()
+        kept, count = [], 0
         for _ in range(dictionaries):
-            pool, sampler = self.redraw(0, memory)
+            pool, sampler = self.redraw(0)
             for _ in range(sweeps):
                 sampler.sweep(self.duration)
                 count += 1
@@ -158,13 +141,12 @@ class Chain:
             self.remember(pool, sampler)
         return kept
 
-    def redraw(self, copies: int, memory: Memory) -> tuple[Pool, Sampler]:
+    def redraw(self, copies: int) -> tuple[Pool, Sampler]:
         """Another dictionary around the active atoms, and a sampler on it."""
         task = self.task
         pool = redraw(task.x, self.state.atoms, copies, self.rng)
         columns = Columns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
-        G = memory.matrix(columns.n_atoms, task.precision(self.levels.noise_variance))
-        moments = reduced(columns, task.always, self.state.ratios, G)
+        moments = reduced(columns, task.always, self.state.ratios)
         blocks = pool.dictionary.blocks
         return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)
 
@@ -178,17 +160,3 @@ class Chain:
             self.state.ratios,
         )
         return self.state
-
-
-class Memory:
-    """Room for one Gram matrix after another: fresh pages would cost as much as the products."""
-
-    def __init__(self) -> None:
-        self._room: FloatArray = np.empty(0)
-
-    def matrix(self, m: int, precision: Precision) -> FloatArray:
-        """An m×m matrix of any content; the one before it is lost."""
-        if self._room.size < m * m or self._room.dtype != precision:
-            self._room = np.empty(0)  # before there is more
-            self._room = np.empty(m * m, dtype=precision)
-        return self._room[: m * m].reshape(m, m)

@@ -1,76 +1,66 @@
 r"""The columns of a dictionary at sorted rows, compressed, and their moments by structure.
 
-The moments are those of :func:`rwf.moments.accumulate`: they add over rows. But where it needs
-n m² products, here steps need partial sums alone, and local atoms only the rows where two of them
-overlap, so that a Gram matrix of thousands of atoms takes about as long as to write it down.
+The moments are those of :func:`rwf.moments.accumulate`: they add over rows. But steps need partial
+sums alone, and local atoms only the rows where two of them overlap; and of the Gram matrix of
+thousands of atoms, only the rows of the few that become active are ever made.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from rwf.sparse.dictionary import STEP, Dictionary
-from rwf.types import Array, FloatArray, IntArray
+from rwf.types import Array
+
+if TYPE_CHECKING:
+    from rwf.sparse._atoms import Runs
 
 
 @dataclass(frozen=True)
 class Columns:
-    """√v z_j at n sorted rows of weights v: local atoms, then steps.
+    """√v z_j at n sorted rows of weights v: local atoms, then steps."""
 
-    Args:
-        first: the first row of each local atom's run.
-        last: one past its last row.
-        starts: where the run is among the values.
-        values: √v z on all runs.
-        gaps: how many rows are before each step.
-        root: √v, shape (n,).
-    """
-
-    first: IntArray
-    last: IntArray
-    starts: IntArray
-    values: Array
-    gaps: IntArray
-    root: Array
+    runs: Runs
 
     @classmethod
     def of(cls, dictionary: Dictionary, x: Array, weights: Array) -> Self:
         """The columns at sorted inputs, shape (n,), of local atoms followed by steps."""
-        from rwf.sparse import _atoms
+        from rwf.sparse._atoms import Runs, fill_runs
 
         is_step = dictionary.kinds == STEP
         assert not is_step[:-1][np.diff(is_step)].any()
         local = dictionary.take(~is_step)
         first, last = local.runs(x)
-        ends = np.cumsum(last - first)
-        starts, root = ends - (last - first), np.sqrt(weights)
-        values = np.empty(int(ends[-1]) if len(ends) else 0)
-        atoms = (local.kinds, local.scales, local.shifts, local.frequencies, local.phases)
-        _atoms.columns(x, root, first, last, starts, *atoms, values)
+        sizes = last - first
+        total = int(sizes.sum())
         gaps = np.searchsorted(x, dictionary.shifts[is_step], side="left")
-        return cls(first, last, starts, values, gaps, root)
+        room = (np.empty(total), np.empty(total))
+        runs = Runs(first, sizes, np.cumsum(sizes) - sizes, *room, gaps, np.sqrt(weights))
+        atoms = (local.kinds, local.scales, local.shifts, local.frequencies, local.phases)
+        fill_runs(x, runs, *atoms)
+        return cls(runs)
 
     @property
     def n_atoms(self) -> int:
-        return len(self.first) + len(self.gaps)
+        return len(self.runs.first) + len(self.runs.gaps)
 
-    def gram(self, G: FloatArray) -> None:
-        """Fill the upper triangle of G, shape (m, m), with ZᵀVZ."""
-        from rwf.sparse import _atoms
+    @cached_property
+    def energies(self) -> Array:
+        """‖√v z_j‖², shape (m,)."""
+        from rwf.sparse._atoms import energies
 
-        runs = (self.first, self.last, self.starts, self.values)
-        _atoms.local_gram(*runs, G)
-        _atoms.step_gram(*runs, self.root, self.gaps, G)
+        out = np.empty(self.n_atoms)
+        energies(self.runs, out)
+        return out
 
     def products(self, A: Array) -> Array:
         """ZᵀV^½A, shape (m, q), for rows A, shape (n, q), already times √v."""
-        from rwf.sparse import _atoms
+        from rwf.sparse._atoms import products
 
         out = np.empty((self.n_atoms, A.shape[1]))
-        rows = np.ascontiguousarray(A)
-        runs = (self.first, self.last, self.starts, self.values)
-        _atoms.products(*runs, self.gaps, self.root, rows, out)
+        products(self.runs, np.ascontiguousarray(A), out)
         return out

@@ -14,7 +14,6 @@ import numpy as np
 
 from rwf.ascent import maximize
 from rwf.evidence import variance_gradient
-from rwf.features.base import FeatureMap
 from rwf.features.linear import ConstantFeatures
 from rwf.features.stack import Stack
 from rwf.moments import accumulate
@@ -38,7 +37,7 @@ class Smooth:
         groups: columns of a group keep the proportions of their variances, shape (p,).
     """
 
-    features: FeatureMap
+    features: Stack
     prior_variances: Array
     groups: IntArray
 
@@ -61,11 +60,12 @@ class DensePart:
     def of(cls, smooth: Smooth | None, noise_variance: float) -> Self:
         """The constant, and the smooth part with its own prior variances."""
         if smooth is None:
-            maps: tuple[FeatureMap, ...] = (ConstantFeatures(),)
-            return cls(Stack(maps), np.array([CONSTANT_RATIO]), np.zeros(1, dtype=np.intp))
+            return cls(
+                Stack((ConstantFeatures(),)), np.array([CONSTANT_RATIO]), np.zeros(1, dtype=np.intp)
+            )
         ratios = np.append(CONSTANT_RATIO, smooth.prior_variances / noise_variance)
         groups = np.append(0, 1 + smooth.groups)
-        return cls(Stack((ConstantFeatures(), smooth.features)), ratios, groups)
+        return cls(Stack((ConstantFeatures(), *smooth.features.maps)), ratios, groups)
 
     def retuned(
         self, rows: Block, atoms: Dictionary, variances: Array, noise_variance: float

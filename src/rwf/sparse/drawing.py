@@ -135,12 +135,11 @@ def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator
 
 def sees_several(dictionary: Dictionary, x: Array) -> BoolArray:
     """Which atoms see more than one of the sorted, distinct inputs, shape (m,)."""
-    columns = Columns.of(dictionary, x, np.ones(len(x)))
+    runs = Columns.of(dictionary, x, np.ones(len(x))).runs
     several = np.ones(dictionary.n_features, dtype=bool)
-    if len(columns.starts):
-        squares = np.append(columns.values**2, 0.0)  # so that an empty run at the end has a start
-        energies = np.add.reduceat(squares, columns.starts)
-        peaks = np.maximum.reduceat(squares, columns.starts)
-        occupied = columns.last > columns.first
-        several[: len(energies)] = occupied & (energies > LONE * peaks)
+    if len(runs.starts):
+        squares = np.append(runs.values**2, 0.0)  # so that an empty run at the end has a start
+        energies = np.add.reduceat(squares, runs.starts)
+        peaks = np.maximum.reduceat(squares, runs.starts)
+        several[: len(energies)] = (runs.sizes > 0) & (energies > LONE * peaks)
     return several

@@ -70,6 +70,14 @@ class Mixture:
         """The posterior mean of σ²."""
         return float(np.mean([draw.noise_variance for draw in self.draws]))
 
+    @property
+    def prior_variances(self) -> Array:
+        """The prior variance of every column, in the mean over draws, shape (u,)."""
+        variances = np.zeros(len(self.moments.ZtZ))
+        for draw, component in zip(self.draws, self.components, strict=True):
+            variances[self.columns(draw)] += component.prior_variances / len(self.draws)
+        return variances
+
     @cached_property
     def mean(self) -> Array:
         """The mean weight of every column, shape (u,)."""

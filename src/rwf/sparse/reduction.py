@@ -15,34 +15,39 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import blas, solve_triangular
+from scipy.linalg import solve_triangular
 
 from rwf.blas import whiten_rows
 from rwf.factorization import factor_matrix
 from rwf.moments import Features, Moments, accumulate, weighted
 from rwf.rows import Block
 from rwf.sparse.columns import Columns
-from rwf.types import Array, FloatArray
-
-STABLE = np.float32(1.0 + 16 * np.finfo(np.float32).eps)
-"""In single precision the diagonal of G gets so much larger, lest rounding make G indefinite."""
+from rwf.types import Array
 
 
 @dataclass(frozen=True)
 class Effective:
-    """Moments of y and of sparse columns, in the metric C⁻¹.
+    """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row.
 
     Args:
-        G: shape (m, m).
+        columns: Z.
+        H: G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p).
         b: shape (m,).
         yty: a number.
         n: total weight of the rows.
     """
 
-    G: FloatArray
+    columns: Columns
+    H: Array
     b: Array
     yty: float
     n: float
+
+    @property
+    def diagonal(self) -> Array:
+        """Of G̃, shape (m,)."""
+        diagonal: Array = self.columns.energies - np.einsum("mp,mp->m", self.H, self.H)
+        return diagonal
 
 
 @dataclass(frozen=True)
@@ -62,40 +67,18 @@ class DenseRows:
         return cls(np.hstack(weighted(features, rows)), accumulate(features, [rows], 1))
 
 
-def reduced(columns: Columns, dense: DenseRows, ratios: Array, G: FloatArray) -> Effective:
+def reduced(columns: Columns, dense: DenseRows, ratios: Array) -> Effective:
     """Effective moments of one output.
 
     Args:
         columns: the dictionary at the rows, m atoms.
         dense: the columns that are always in, at the same rows.
         ratios: the diagonal of R, shape (p,).
-        G: an m×m matrix to put the result in, of either precision.
     """
-    columns.gram(G)
-    if G.dtype == np.float32:
-        G[np.diag_indices_from(G)] *= STABLE
-    cross = columns.products(dense.Zy)
-    return eliminate(G, cross[:, :-1], cross[:, -1], dense.moments, ratios)
-
-
-def eliminate(G: FloatArray, cross: Array, b: Array, inside: Moments, ratios: Array) -> Effective:
-    """The Schur complement, in the place of G.
-
-    Args:
-        G: the upper triangle of the sparse columns' Gram matrix, in C's order, shape (m, m).
-        cross: G_sd, shape (m, p).
-        b: shape (m,).
-        inside: moments of the dense columns.
-        ratios: the diagonal of R, shape (p,).
-    """
-    from rwf.sparse._atoms import mirror
-
+    cross, inside = columns.products(dense.Zy), dense.moments
     L = factor_matrix(inside.ZtZ + np.diag(1.0 / ratios)).L
-    H = np.array(cross, order="C")
+    H = np.array(cross[:, :-1], order="C")
     whiten_rows(L, H)
     part = solve_triangular(L, inside.Zty[:, 0], lower=True)
-    if len(G):
-        syrk = blas.dsyrk if G.dtype == np.float64 else blas.ssyrk
-        syrk(-1.0, H.T.astype(G.dtype), beta=1.0, c=G.T, trans=1, lower=1, overwrite_c=1)
-        mirror(G)
-    return Effective(G, b - H @ part, float(inside.yty[0] - part @ part), inside.n)
+    b = cross[:, -1] - H @ part
+    return Effective(columns, H, b, float(inside.yty[0] - part @ part), inside.n)

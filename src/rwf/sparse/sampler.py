@@ -13,6 +13,7 @@ and π given the weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -21,6 +22,9 @@ from rwf.blas import cholesky_inverse, whiten_rows
 from rwf.factorization import EPSILON, factor_matrix
 from rwf.sparse.reduction import Effective
 from rwf.types import Array, IntArray
+
+if TYPE_CHECKING:
+    from rwf.sparse._moves import Terms
 
 CAPACITY = 1000
 """The prior gives no mass to more active atoms than this."""
@@ -80,7 +84,7 @@ class Sampler:
         active: IntArray,
         rng: np.random.Generator,
     ) -> None:
-        from rwf.sparse._moves import State
+        from rwf.sparse._moves import State, fill_row
 
         m = len(moments.b)
         capacity = min(m, CAPACITY)
@@ -88,6 +92,7 @@ class Sampler:
         self.state = State(
             size=np.array([len(active)]),
             active=np.zeros(capacity, dtype=np.intp),
+            rows=np.empty((capacity, m)),
             place=np.full(m, -1),
             Sigma=np.zeros((capacity, capacity)),
             mean=np.zeros(capacity),
@@ -96,6 +101,10 @@ class Sampler:
         )
         self.state.active[: len(active)] = active
         self.state.place[active] = np.arange(len(active))
+        self.diagonal = moments.diagonal
+        self.terms = self._terms(levels)
+        for a, j in enumerate(active):
+            fill_row(self.terms, j, self.state.rows[a])
         self.set_levels(levels)
 
     @property
@@ -111,24 +120,30 @@ class Sampler:
 
     def set_levels(self, levels: Levels) -> None:
         """Go on with other hyperparameters."""
+        self.levels, self.terms = levels, self._terms(levels)
+        self.rebuild()
+
+    def _terms(self, levels: Levels) -> Terms:
         from rwf.sparse._moves import Terms
 
-        self.levels = levels
-        self.terms = Terms(
-            G=self.moments.G,
+        return Terms(
+            columns=self.moments.columns.runs,
+            H=self.moments.H,
             noise_precision=1.0 / levels.noise_variance,
             precisions=1.0 / levels.slabs[self.blocks],
             odds=levels.odds[self.blocks],
         )
-        self.rebuild()
 
-    def _gram_of(self, A: IntArray) -> Array:
-        return self.moments.G[np.ix_(A, A)].astype(np.float64)
+    @property
+    def active_gram(self) -> Array:
+        """G_AA."""
+        gram: Array = self.state.rows[: len(self.active)][:, self.active]
+        return gram
 
     def _factor(self) -> Array:
         """L of Σ⁻¹ = βG_AA + diag α = LLᵀ."""
         A = self.active
-        M = self.terms.noise_precision * self._gram_of(A)
+        M = self.terms.noise_precision * self.active_gram
         M[np.diag_indices_from(M)] += self.terms.precisions[A]
         return factor_matrix(M).L
 
@@ -136,13 +151,12 @@ class Sampler:
         """Σ, m, S and Q from the active set, free of the rounding that updates gather."""
         A, k, beta, state = self.active, len(self.active), self.terms.noise_precision, self.state
         L = self._factor()
-        rows = self.moments.G[A].astype(np.float64)
+        rows = state.rows[:k]
         state.Sigma[:k, :k] = cholesky_inverse(L)
         state.mean[:k] = beta * (state.Sigma[:k, :k] @ self.moments.b[A])
         V = np.array(rows.T, order="C")
         whiten_rows(L, V)
-        diagonal = self.moments.G.diagonal().astype(np.float64)
-        state.S[:] = beta * (diagonal - beta * np.einsum("mk,mk->m", V, V))
+        state.S[:] = beta * (self.diagonal - beta * np.einsum("mk,mk->m", V, V))
         state.Q[:] = beta * (self.moments.b - state.mean[:k] @ rows)
 
     def grow(self) -> None:
@@ -176,7 +190,7 @@ class Sampler:
         """σ², τ and π from their conditionals, given drawn weights."""
         A, w, n_blocks = self.active, self.draw_weights(), len(self.levels.slabs)
         moments, prior, gamma = self.moments, self.prior, self.rng.standard_gamma
-        fit = float(w @ self._gram_of(A) @ w) - 2 * float(w @ moments.b[A])
+        fit = float(w @ self.active_gram @ w) - 2 * float(w @ moments.b[A])
         # Where cancellation leaves nothing, the rounding error itself is the best that can be said.
         rss = max(moments.yty + fit, EPSILON * moments.yty)
         noise_variance = (prior.noise + 0.5 * rss) / gamma(1.0 + 0.5 * moments.n)

@@ -10,7 +10,7 @@ and moments. Moments still add over rows: a row goes to the one or two windows i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -119,6 +119,27 @@ class WindowedMixture:
         parts = zip(self.windows, self.moments.parts, strict=True)
         return tuple(window.fit.posterior(moments) for window, moments in parts)
 
+    @property
+    def noise_variance(self) -> float:
+        """The mean of σ² over all rows."""
+        counts = [moments.n for moments in self.moments.parts]
+        return float(np.average([m.noise_variance for m in self.mixtures], weights=counts))
+
+    def noise(self, X: Array) -> Array:
+        """σ² at rows, shape (n,): every window has its own."""
+        variances = [mixture.noise_variance for mixture in self.mixtures]
+        return sum(
+            (w.share(X[:, 0]) * v for w, v in zip(self.windows, variances, strict=True)),
+            start=np.zeros(len(X)),
+        )
+
+    def mean(self, X: Array) -> Array:
+        """The mean of f, shape (n,)."""
+        mean = np.zeros(len(X))
+        for index, rows, share, Z in self._pieces(X):
+            mean[rows] += share * (Z @ self.mixtures[index].mean)
+        return mean
+
     def predict(self, X: Array) -> Prediction:
         """Mean and variance of y. Where two windows meet, their difference counts as variance."""
         pieces = [
@@ -131,6 +152,29 @@ class WindowedMixture:
         for rows, share, p in pieces:
             variance[rows] += share * (p.variance + (p.mean - mean[rows]) ** 2)
         return Prediction(mean, variance)
+
+    def leave_one_out(self, rows: Block) -> Prediction:
+        """Predictions of training rows as if each were unseen, by the window that each is in."""
+        mean, variance, best = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
+        for index, which, share, Z in self._pieces(rows.X):
+            y, weights = rows.y[which, 0], rows.weights[which]
+            p = self.mixtures[index].leave_one_out(Z, y, weights)
+            more = share > best[which]
+            used = which[more]
+            best[used], mean[used], variance[used] = share[more], p.mean[more], p.variance[more]
+        return Prediction(mean, variance)
+
+    def covariance(self, X: Array) -> Array:
+        """Covariance of f at rows, without noise, shape (n, n). Windows are independent."""
+        C = np.zeros((len(X), len(X)))
+        for window, mixture in zip(self.windows, self.mixtures, strict=True):
+            share = window.share(X[:, 0])
+            used = np.flatnonzero(share > 0)
+            if len(used):
+                Z = np.asarray(window.fit.features(X[used]), dtype=np.float64)
+                own = mixture.covariance(Z) * share[used, None] * share[used]
+                C[np.ix_(used, used)] += own
+        return C
 
     def sample(self, X: Array, count: int, rng: np.random.Generator) -> Array:
         """Draws of f at rows, without noise, shape (n, count). Windows are drawn independently."""
@@ -155,17 +199,25 @@ class WindowedMixture:
 def fit_windows(
     rows: Block,
     rng: np.random.Generator,
-    smooth: Smooth | None = None,
+    smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """A sparse fit of any length: as :func:`fit_sparse`, in one window or in several."""
+    """A sparse fit of any length: as :func:`fit_sparse`, in one window or in several.
+
+    Args:
+        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
+        rng: the source of everything random.
+        smooth: makes the smooth part of a window, given its rows.
+        schedule: how long to sample.
+    """
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
     cuts = np.linspace(0, n, 2 if n <= LONGEST else round(n / LENGTH) + 1).astype(int)[1:-1]
     ends = [_Seam.outer(-np.inf), *(_Seam.at(x, int(cut)) for cut in cuts), _Seam.outer(np.inf)]
     windows = []
     for left, right in itertools.pairwise(ends):
-        fit = fit_sparse(rows_between(rows, left.low, right.high), rng, smooth, schedule)
+        part = rows_between(rows, left.low, right.high)
+        fit = fit_sparse(part, rng, smooth and smooth(part), schedule)
         windows.append(Window(left.low, right.high, left.fade, right.fade, fit))
     return WindowedFit(tuple(windows))
 
