@@ -90,6 +90,23 @@ def test_many_rows_are_sampled_and_the_row_says_so(rows, monkeypatch):
     assert facts["n_rows"] == 20
 
 
+def test_parameters_of_some_rows_may_serve_for_more(rows, monkeypatch):
+    monkeypatch.setattr(exact_gp, "SUBSET", 20)
+    X, y = rows
+    gp = ExactGP("se", random_state=0, max_iter=4, short=2, conditioned=30).fit(X, y)
+    assert gp.facts()["n_rows"] == 30
+    order = np.random.default_rng(0).permutation(len(y))
+    by_hand = ExactGP("se", random_state=0)
+    by_hand._evidences, by_hand._n_available = [], len(y)
+    by_hand.condition(X[order[:30]], y[order[:30]], gp._theta)
+    for a, b in zip(gp.predict(X), by_hand.predict(X), strict=True):
+        assert_allclose(a, b)
+    small = ExactGP("se", random_state=0, max_iter=4, short=2).fit(X[order[:20]], y[order[:20]])
+    rng = np.random.default_rng(0)
+    rng.permutation(len(y))
+    assert_allclose(gp._theta, small._best_theta(X[order[:20]], y[order[:20]], rng))
+
+
 def test_a_singular_covariance_gets_the_least_jitter_that_helps():
     K = np.ones((4, 4)) * 2.0
     L, jitter = cholesky(K)

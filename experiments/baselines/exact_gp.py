@@ -178,6 +178,8 @@ class ExactGP:
         n_starts: short runs of which the best is continued.
         short: iterations of each start.
         max_iter: iterations of the best, the short ones included.
+        conditioned: rows of the posterior, at most, with parameters learned on at most SUBSET of
+            them; without it, one set of rows serves for both.
     """
 
     def __init__(
@@ -187,18 +189,26 @@ class ExactGP:
         n_starts: int = 3,
         short: int = 15,
         max_iter: int = 60,
+        conditioned: int | None = None,
     ) -> None:
         self.profile = {**KERNELS, **ROUGH_KERNELS}[kernel]
         self.random_state = random_state
         self.n_starts = n_starts
         self.short = short
         self.max_iter = max_iter
+        self.conditioned = conditioned
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)
-        rows = rng.permutation(len(y))[:SUBSET] if len(y) > MAX_ROWS else np.arange(len(y))
         self._n_available = len(y)
-        return self.condition(X[rows], y[rows], self._best_theta(X[rows], y[rows], rng))
+        if self.conditioned is None:
+            learned = rng.permutation(len(y))[:SUBSET] if len(y) > MAX_ROWS else np.arange(len(y))
+            used = learned
+        else:
+            used = rng.permutation(len(y))[: self.conditioned]
+            learned = used[:SUBSET]
+        theta = self._best_theta(X[learned], y[learned], rng)
+        return self.condition(X[used], y[used], theta)
 
     def _best_theta(self, X: Array, y: Array, rng: np.random.Generator) -> Array:
         starts = [start(X.shape[1], rng, k) for k in range(self.n_starts)]

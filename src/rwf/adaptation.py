@@ -27,9 +27,12 @@ from rwf.tuning import Tuned, Variances
 from rwf.types import Array, IntArray
 from rwf.wavelets import Haar, Wavelet
 
-ROUNDS = 10
-POOL = 10
+ROUNDS = 12
+POOL = 20
 """Candidates per atom."""
+
+MOST_CANDIDATES = 6000
+"""Candidates of a round, at most."""
 
 REPLACED = 1 / 3
 """Share of the atoms that a round replaces."""
@@ -37,7 +40,7 @@ REPLACED = 1 / 3
 CHANCE = 2.0
 """What a candidate catches of pure noise, about."""
 
-SPACINGS, HAAR_SPACINGS = 4.0, 16.0
+SPACINGS, HAAR_SPACINGS = 2.5, 16.0
 """The finest scale, in mean distances between rows; Haar atoms of few rows fit their noise."""
 
 PAD = 0.1
@@ -107,8 +110,10 @@ def learn_atoms(
         found = _round(index, by_octave(atoms, trend), kept, test, tried)
         tried.append(found)
         progress(f"{found.report.name}: held-out log density {found.report.held_out}")
-        if index < ROUNDS:
-            atoms = _renewed(source, joined_atoms(found.stack), found, kept, rng)
+        renewed = _renewed(source, joined_atoms(found.stack), found, kept, rng)
+        if renewed is None:
+            break
+        atoms = renewed
     best = max(tried, key=lambda r: -np.inf if r.report.held_out is None else r.report.held_out)
     everything = statistics_of(best.stack, rows)
     final = settled(everything, best.stack, [t.variances for t in best.tuned])
@@ -155,8 +160,11 @@ def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_R
 
 def _renewed(
     source: _Source, atoms: LocalAtoms, found: _Round, rows: Block, rng: np.random.Generator
-) -> LocalAtoms:
-    """The atoms with the weakest replaced by candidates that catch most of the residual."""
+) -> LocalAtoms | None:
+    """The atoms with the weakest replaced by candidates that catch most of the residual.
+
+    ``None`` if no candidate catches more than chance.
+    """
     m, columns = len(atoms.scales), source.wavelet.columns
     Z = np.asarray(found.stack(rows.X), dtype=np.float64)
     strength, residuals = np.zeros(m), np.empty_like(rows.y)
@@ -166,14 +174,14 @@ def _renewed(
         mean, noise = tuned.posterior.mean, tuned.posterior.noise_variance
         strength += np.bincount(owner[owner >= 0], (mean**2 * energies / noise)[owner >= 0], m)
         residuals[:, output] = (rows.y[:, output] - Z @ mean) / np.sqrt(noise)
-    count = POOL * m // 2
+    count = min(POOL * m, MOST_CANDIDATES) // 2
     share = strength + 1e-12 * (1.0 + strength.max())
     copies = rng.choice(m, size=count, p=share / share.sum())
     pool = source.near(atoms.take(copies), rng).joined(source.fresh(count, rng))
     caught = np.maximum(_caught(pool, rows, residuals) - CHANCE * columns, 0.0)
     new = min(max(1, int(REPLACED * m)), int((caught > 0).sum()))
     if new == 0:
-        return atoms
+        return None
     chosen = rng.choice(len(caught), size=new, replace=False, p=caught / caught.sum())
     strongest = np.sort(np.argsort(strength)[new:])
     return atoms.take(strongest).joined(pool.take(chosen))

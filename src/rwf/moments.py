@@ -9,7 +9,7 @@ distributed fitting are all ``a + b``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -104,6 +104,14 @@ class Moments:
         """‖z_j‖² of every column, shape (p,)."""
         return self.ZtZ.diagonal()
 
+    def squared_norm(self, weights: Array) -> float:
+        """‖Zw‖²."""
+        return float(weights @ self.ZtZ @ weights)
+
+    def combined(self, C: Array) -> Moments:
+        """The moments of the columns ZC, which are combinations of these; C has shape (p, q)."""
+        return replace(self, ZtZ=C.T @ self.ZtZ @ C, Zty=C.T @ self.Zty)
+
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         scale = np.sqrt(prior_variances)
         G = scale[:, None] * self.ZtZ * (scale / noise_variance)
@@ -157,6 +165,23 @@ class RootMoments:
         p = len(self.R) - self.n_outputs
         energies: Array = np.sum(self.R[:, :p] ** 2, axis=0)
         return energies
+
+    @property
+    def ZtZ(self) -> Array:
+        """G, shape (p, p), which resolves less than R does."""
+        columns = self.R[:, : len(self.R) - self.n_outputs]
+        return columns.T @ columns
+
+    def squared_norm(self, weights: Array) -> float:
+        """‖Zw‖²."""
+        image = self.R[:, : len(weights)] @ weights
+        return float(image @ image)
+
+    def combined(self, C: Array) -> RootMoments:
+        """The moments of the columns ZC, which are combinations of these; C has shape (p, q)."""
+        columns = np.hstack([self.R[:, : len(C)] @ C, self.R[:, len(C) :]])
+        size = columns.shape[1]
+        return replace(self, R=stack_triangle(np.zeros((size, size)), columns))
 
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         p = len(prior_variances)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
+from rwf.features.mixture import ProjectedFeatures
 from rwf.fit_report import FitReport
 from rwf.fitting import fit
 from rwf.model import FittedModel, Model
@@ -367,14 +368,16 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     @property
     def length_scales_(self) -> Array:
         """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns."""
-        scaler = self.model_.scaler
-        lengths = []
+        scaler, lengths = self.model_.scaler, []
         for part in self.model_.maps:
-            if part.n_lengths:
-                full = np.full(len(scaler.X.center), np.nan)
-                full[scaler.columns] = np.exp(part.theta[: part.n_lengths])
-                lengths.append(full * scaler.X.scale)
-        return np.array(lengths)
+            if isinstance(part, ProjectedFeatures):
+                lengths += list(np.exp(part.kernel.log_lengths))
+            elif part.n_lengths:
+                lengths.append(np.exp(part.theta[: part.n_lengths]))
+        table = np.full((len(lengths), len(scaler.X.center)), np.nan)
+        for row, length in zip(table, lengths, strict=True):
+            row[scaler.columns] = length
+        return table * scaler.X.scale
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ import numpy as np
 
 from rwf.features.base import LOG_LENGTH_BOUNDS
 from rwf.measures import Measure
-from rwf.types import Array
+from rwf.types import Array, IntArray
 from rwf.wavelets import TensorWavelet
 
 LOG_WIDTH_BOUNDS = (-7.0, 3.0)
@@ -90,6 +90,10 @@ class Atoms:
         lengths = np.broadcast_to(theta[: self.n_lengths], self.log_lengths.shape).copy()
         log_width = None if self.log_width is None else float(theta[self.n_lengths])
         return replace(self, log_lengths=lengths, log_width=log_width)
+
+    def take(self, which: IntArray) -> Self:
+        """Some of the atoms."""
+        return replace(self, draws=self.draws[which], shifts=self.shifts[which])
 
     def gather(self, d_log_lengths: Array, d_log_scales: Array) -> Array:
         """The gradient by θ from those by log ℓ, shape (d,), and by log s, shape (m,)."""

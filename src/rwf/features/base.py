@@ -9,11 +9,12 @@ base draws.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from rwf.types import Array, FloatArray
+from rwf.types import Array, FloatArray, IntArray
+from rwf.wavelets import Wavelet
 
 LOG_LENGTH_BOUNDS = (-12.0, 9.0)
 """Bounds of log length-scales, for inputs of unit spread."""
@@ -60,6 +61,51 @@ class FeatureMap(Protocol):
 
     def pull_back(self, X: Array, R: Array) -> Array:
         r"""Σ R_nj ∂Z_nj/∂θ for a gradient R with respect to Z, shape (n, p)."""
+        ...
+
+
+@runtime_checkable
+class AtomMap(FeatureMap, Protocol):
+    """A map whose columns belong to atoms, of which some can be taken.
+
+    Column j belongs to atom j modulo m, and is :math:`m^{-1/2}` times a function of that atom.
+    """
+
+    @property
+    def n_atoms(self) -> int:
+        """m, the number of atoms."""
+        ...
+
+    def take(self, which: IntArray) -> Self:
+        """Some of the atoms."""
+        ...
+
+
+@runtime_checkable
+class PlacedMap(AtomMap, Protocol):
+    """A map of atoms that sit somewhere and are so wide, in standardised units."""
+
+    @property
+    def widths(self) -> Array:
+        """The width of every atom in every column of X, shape (m, d)."""
+        ...
+
+    @property
+    def shifts(self) -> Array:
+        """t, shape (m, d)."""
+        ...
+
+
+@runtime_checkable
+class WaveletMap(PlacedMap, Protocol):
+    """A map of atoms that are one wavelet, shifted, stretched and multiplied."""
+
+    @property
+    def wavelet(self) -> Wavelet: ...
+
+    @property
+    def factors(self) -> Array:
+        """What the wavelet is multiplied by, shape (m,)."""
         ...
 
 

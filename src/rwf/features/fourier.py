@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from rwf.features.base import LOG_LENGTH_BOUNDS, row_chunks
-from rwf.types import Array, FloatArray
+from rwf.types import Array, FloatArray, IntArray
 
 DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
 """2ν of each spectral measure; the squared exponential is the limit ν → ∞."""
@@ -42,8 +42,16 @@ class FourierFeatures:
     ard: bool = True
 
     @property
+    def n_atoms(self) -> int:
+        return len(self.frequencies)
+
+    @property
     def n_features(self) -> int:
-        return 2 * len(self.frequencies)
+        return 2 * self.n_atoms
+
+    def take(self, which: IntArray) -> Self:
+        """Some of the frequencies."""
+        return replace(self, frequencies=self.frequencies[which])
 
     @property
     def n_lengths(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -40,8 +40,20 @@ class LocalAtoms(Shapeless):
         return cls(wavelet, np.full(m, scale), shifts, np.full((m, d), d**-0.5))
 
     @property
+    def n_atoms(self) -> int:
+        return len(self.scales)
+
+    @property
     def n_features(self) -> int:
-        return self.wavelet.columns * len(self.scales)
+        return self.wavelet.columns * self.n_atoms
+
+    @property
+    def widths(self) -> Array:
+        return np.repeat(self.scales[:, None], self.shifts.shape[1], axis=1)
+
+    @property
+    def factors(self) -> Array:
+        return self._features.factors
 
     @cached_property
     def _features(self) -> WaveletFeatures:
@@ -53,10 +65,13 @@ class LocalAtoms(Shapeless):
     def __call__(self, X: FloatArray) -> FloatArray:
         return self._features(X)
 
-    def take(self, which: Array | IntArray) -> LocalAtoms:
+    def take(self, which: IntArray) -> Self:
         """Some of the atoms."""
-        return LocalAtoms(
-            self.wavelet, self.scales[which], self.shifts[which], self.directions[which]
+        return replace(
+            self,
+            scales=self.scales[which],
+            shifts=self.shifts[which],
+            directions=self.directions[which],
         )
 
     def joined(self, other: LocalAtoms) -> LocalAtoms:

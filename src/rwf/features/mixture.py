@@ -12,16 +12,16 @@ scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import numpy as np
 
 from rwf.blas import whiten_rows
-from rwf.factorization import factor_matrix
+from rwf.factorization import factor_matrix, stack_triangle
 from rwf.features.base import LOG_LENGTH_BOUNDS
 from rwf.features.linear import Shapeless
-from rwf.types import Array, FloatArray
+from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
@@ -148,8 +148,28 @@ class ProjectedFeatures(Shapeless):
         return cls(kernel, centers, factor.L, jitter + factor.jitter)
 
     @property
-    def n_features(self) -> int:
+    def n_atoms(self) -> int:
         return len(self.centers)
+
+    @property
+    def n_features(self) -> int:
+        return self.n_atoms
+
+    @property
+    def shifts(self) -> Array:
+        return self.centers
+
+    @property
+    def widths(self) -> Array:
+        """The lengths of the strongest block."""
+        lengths = np.exp(self.kernel.log_lengths[int(self.kernel.log_variances.argmax())])
+        return np.broadcast_to(lengths, self.centers.shape)
+
+    def take(self, which: IntArray) -> Self:
+        """Atoms at some of the centres, with the jitter that these have."""
+        # K_T'T' = L_T' L_T'ᵀ of the rows of L that belong to T'.
+        R = stack_triangle(np.zeros((len(which), len(which))), self.L[which].T)
+        return replace(self, centers=self.centers[which], L=np.asfortranarray(R.T))
 
     def __call__(self, X: FloatArray) -> FloatArray:
         K = self.kernel(X, self.centers)

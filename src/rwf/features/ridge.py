@@ -16,7 +16,7 @@ import numpy as np
 from rwf.features.atoms import Atoms, by_projection
 from rwf.features.base import row_chunks
 from rwf.measures import Measure
-from rwf.types import Array, FloatArray
+from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import CompactHat, MexicanHat, Wavelet
 from rwf.wavelets.base import TAIL
 
@@ -38,8 +38,30 @@ class RidgeFeatures:
     weights: Array
 
     @property
-    def n_features(self) -> int:
+    def n_atoms(self) -> int:
         return len(self.weights)
+
+    @property
+    def n_features(self) -> int:
+        return self.n_atoms
+
+    @property
+    def shifts(self) -> Array:
+        return self.atoms.shifts
+
+    @property
+    def widths(self) -> Array:
+        """Across the ridge; along it there is no end."""
+        across: Array = self.atoms.scales / np.linalg.norm(self.weights, axis=1)
+        return across[:, None] * self.atoms.lengths
+
+    @property
+    def factors(self) -> Array:
+        return np.full(self.n_atoms, self.n_atoms**-0.5)
+
+    def take(self, which: IntArray) -> Self:
+        """Some of the atoms."""
+        return replace(self, atoms=self.atoms.take(which), weights=self.weights[which])
 
     @property
     def n_lengths(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from rwf.features.atoms import AtomGradient, Atoms, by_axes, by_distance, by_projection
 from rwf.features.base import row_chunks
 from rwf.measures import Measure
-from rwf.types import Array, FloatArray
+from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import (
     CompactHat,
     ComplexMorlet,
@@ -59,8 +59,24 @@ class WaveletFeatures:
     normalization: Normalization = "peak"
 
     @property
+    def n_atoms(self) -> int:
+        return len(self.atoms.draws)
+
+    @property
     def n_features(self) -> int:
-        return self.wavelet.columns * len(self.atoms.draws)
+        return self.wavelet.columns * self.n_atoms
+
+    @property
+    def shifts(self) -> Array:
+        return self.atoms.shifts
+
+    @property
+    def widths(self) -> Array:
+        return self.atoms.scales[:, None] * self.atoms.lengths
+
+    def take(self, which: IntArray) -> Self:
+        """Some of the atoms."""
+        return replace(self, atoms=self.atoms.take(which), directions=self.directions[which])
 
     @property
     def n_lengths(self) -> int:

@@ -130,7 +130,8 @@ def _step_product(columns: Runs, j: int, gap: int) -> float:
         return 0.0
     before = min(max(gap - columns.first[j], 0), size)
     left = columns.sums[start + before - 1] if before > 0 else 0.0
-    return 0.5 * columns.sums[start + size - 1] - left
+    product: float = 0.5 * columns.sums[start + size - 1] - left
+    return product
 
 
 @_compiled

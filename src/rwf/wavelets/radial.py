@@ -185,3 +185,24 @@ class CompactHat(RadialWavelet):
             vanishing_moments=2,
             mean=0.0,
         )
+
+
+@dataclass(frozen=True)
+class Bump(RadialWavelet):
+    r"""Wendland's C² function: no wavelet, as its mean is not zero, but as local as one.
+
+    .. math:: \psi(u) = (1 - r)_+^4 (4r + 1), \qquad r = \|u\|/2
+
+    Where all coarser octaves are in a frame, vanishing moments are not needed, and a smaller
+    overlap of neighbours serves as well (Wendland 1995; positive definite for d ≤ 3).
+    """
+
+    def profile(self, q: Array, d: int) -> Array:
+        r = 0.5 * np.sqrt(q)
+        return np.maximum(1 - r, 0.0) ** 4 * (4 * r + 1)
+
+    def slope(self, q: Array, d: int) -> Array:
+        return -2.5 * np.maximum(1 - 0.5 * np.sqrt(q), 0.0) ** 3
+
+    def radius(self, d: int) -> float:
+        return 2.0

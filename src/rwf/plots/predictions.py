@@ -1,7 +1,6 @@
-"""Pictures of predictions and errors: each function draws on the Axes it is given and returns it.
+"""Pictures of predictions and errors. Nothing is computed here.
 
-Nothing is computed and nothing is saved here. Colours are Okabe and Ito's, which colour-blind
-readers can tell apart.
+Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,28 @@
+"""Pictures: each function draws on the Axes it is given, and returns it. Nothing is saved."""
+
+from rwf.plots.models import learned_variances, local_scales, prior_deviations, scalogram
+from rwf.plots.predictions import (
+    BLACK,
+    BLUE,
+    BOUND_STYLES,
+    GREEN,
+    GREY,
+    VERMILION,
+    error_by_atoms,
+    predictive_band,
+)
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "BOUND_STYLES",
+    "GREEN",
+    "GREY",
+    "VERMILION",
+    "error_by_atoms",
+    "learned_variances",
+    "local_scales",
+    "predictive_band",
+    "prior_deviations",
+    "scalogram",
+]
