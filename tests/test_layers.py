@@ -16,8 +16,9 @@ ORDER = [
     # engine: Z only, never wavelets
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
-    "scaling", "ascent", "tuning", "sparse", "starts", "training", "projection", "noise",
-    "background", "model", "fit_report", "cells", "adaptation", "recipes", "fitting", "theory",
+    "scaling", "ascent", "tuning", "tree", "sparse", "starts", "training", "projection", "noise",
+    "background", "dropped", "calibration", "model", "sparse_model", "fit_report", "cells",
+    "adaptation", "recipes", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip
