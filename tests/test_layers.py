@@ -17,8 +17,8 @@ ORDER = [
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
     "scaling", "ascent", "tuning", "tree", "sparse", "starts", "training", "projection", "noise",
-    "background", "dropped", "calibration", "model", "sparse_model", "fit_report", "cells",
-    "adaptation", "recipes", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
+    "background", "dropped", "calibration", "model", "sparse_model", "tree_model", "fit_report", "cells",
+    "tree_learning", "adaptation", "recipes", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

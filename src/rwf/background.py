@@ -18,16 +18,16 @@ import numpy as np
 from rwf.types import Array, IntArray
 
 
-def _energies(Z: Array, blocks: IntArray) -> Array:
+def block_energies(Z: Array, blocks: IntArray) -> Array:
     """e_b at rows, shape (n, B)."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     energies: Array = np.add.reduceat(Z**2, starts, axis=1)
     return energies
 
 
-def cover_levels(Z: Array, blocks: IntArray, local: Array) -> Array:
-    """l of every block from the features of some rows, shape (B,); zero for blocks not local."""
-    return np.where(local, _energies(Z, blocks).min(axis=0), 0.0)
+def cover_levels(energies: Array, local: Array) -> Array:
+    """l of every block from e at some rows, shape (B,); zero for blocks not local."""
+    return np.where(local, energies.min(axis=0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,26 @@ class Background:
     """The variance of local blocks, and how well atoms cover a place.
 
     Args:
-        blocks: the block of every column, shape (p,).
         levels: l of every block, shape (B,); zero where nothing is to be filled up.
         variances: V of every block, shape (B,).
     """
 
-    blocks: IntArray
     levels: Array
     variances: Array
 
     @classmethod
     def learn(cls, blocks: IntArray, levels: Array, means: Array, prior_variances: Array) -> Self:
-        """From the mean of z² of every column, and its prior variance, both of shape (p,)."""
+        """From the block, the mean of z² and the prior variance of every column, shapes (p,)."""
         variances = np.bincount(blocks, means * prior_variances)
-        return cls(blocks, levels, np.where(levels > 0, variances, 0.0))
+        return cls(levels, np.where(levels > 0, variances, 0.0))
 
-    def missing(self, Z: Array) -> Array:
-        """The variance to add at rows, shape (n,)."""
-        share = _energies(Z, self.blocks) / np.where(self.levels > 0, self.levels, 1.0)
+    def missing(self, energies: Array) -> Array:
+        """The variance to add at rows, shape (n,), from their e, shape (n, B)."""
+        share = energies / np.where(self.levels > 0, self.levels, 1.0)
         missing: Array = np.maximum(1.0 - share, 0.0) @ self.variances
         return missing
 
-    def coverage(self, Z: Array) -> Array:
+    def coverage(self, energies: Array) -> Array:
         """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
         total = float(self.variances.sum())
-        return np.ones(len(Z)) if total <= 0 else 1.0 - self.missing(Z) / total
+        return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total

@@ -23,7 +23,6 @@ from rwf.starts import Progress, Start
 from rwf.threads import in_parallel
 from rwf.training import START_NOISE, Shape
 from rwf.tuning import Tuned, Variances, settle
-from rwf.types import IntArray
 
 WIDTHS = (None, 16.0, 4.0)
 """Cells to choose from, in scales; ``None`` ties whole octaves."""
@@ -56,7 +55,7 @@ def learn_cells(
 
     def attempt(width: float | None) -> _Choice:
         begun = time.perf_counter()
-        stack = plain if width is None else replace(plain, cells=_cells(plain, width))
+        stack = plain if width is None else in_cells(plain, width)
         starts = [
             Variances(t.variances.log_priors[stack.parents], t.variances.log_noise)
             for t in by_octave
@@ -98,14 +97,15 @@ def settled(moments: Moments, stack: Stack, starts: Sequence[Variances]) -> tupl
     )
 
 
-def _cells(plain: Stack, width: float) -> tuple[IntArray, ...]:
-    """Cells of the octaves; a trend is one cell."""
-    return tuple(
+def in_cells(stack: Stack, width: float) -> Stack:
+    """The stack with variances tied in cells of its octaves; a trend is one cell."""
+    cells = tuple(
         part.cells(width)
         if isinstance(part, LocalAtoms)
         else np.zeros(part.n_features, dtype=np.intp)
-        for part in plain.maps
+        for part in stack.maps
     )
+    return replace(stack, cells=cells)
 
 
 def held_out_log_density(tuned: Sequence[Tuned], stack: Stack, rows: Block) -> float | None:

@@ -13,6 +13,7 @@ from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
 from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Start
+from rwf.tree_model import TreeShape
 
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
@@ -77,5 +78,6 @@ def _model(learned: Learned, lesson: Lesson, rows: Block) -> Model:
     """The model of rows in standardised units."""
     if isinstance(learned.shape, SparseShape):
         return SparseModel.of(lesson.scaler, learned.shape, rows)
+    assert not isinstance(learned.shape, TreeShape)  # it takes part in no choice
     statistics = collect(None, learned.shape, rows, root=False)
     return FittedModel(lesson.scaler, learned.shape, statistics, lesson.settings.learn_priors)

@@ -14,19 +14,25 @@ from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 from rwf.recipes import (
+    ADAPTIVE_ROWS,
     AdaptiveRecipe,
     CellsRecipe,
     Noise,
     ProjectedRecipe,
     Recipe,
     SparseRecipe,
+    TreeRecipe,
 )
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
 from rwf.wavelets import CompactHat, Wavelet, as_wavelet
 
+Engine = Literal["auto", "dense", "tree"]
 Prior = Literal["auto", "independent", "projected", "cells", "adaptive", "sparse"]
+
+MOST_DENSE = 8000
+"""Columns beyond which a dense Gram matrix is given up for a tree, where that is possible."""
 
 INDEPENDENT = {
     "wavelet": "mexican_hat",
@@ -62,13 +68,18 @@ class RWFRegressor(FeatureRegressor):
     Args:
         n_components: feature columns. ``None`` takes, for projected weights, as many as rows up to
             3000 of them and else 2500; for cells and for independent weights as many as rows,
-            within 100 and 2000; for adaptive atoms a quarter of that. Sparse weights find their own
-            number.
+            within 100 and 2000; for adaptive atoms a quarter of that; on a tree as many as rows of
+            one column, up to 250 000, and half as many of two, up to 100 000. Sparse weights find
+            their own number.
         prior: one of these five, or "auto": projected for four or more input columns, for fewer
             whichever of the first four predicts held-out rows best (sparse only for one column, one
             output, up to 20 000 rows, and where ``n_components`` and ``noise`` leave it free);
             independent if one of the parameters is given that only independent weights have, which
             are the next five, and ``variances``.
+        engine: "dense", with one Gram matrix of all columns; "tree", for up to three input columns,
+            where the same posterior of a hundred thousand local atoms takes seconds; or "auto",
+            the tree for more than 8000 columns, and for more than 20 000 rows of one or two input
+            columns.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -95,6 +106,7 @@ class RWFRegressor(FeatureRegressor):
         n_components: int | None = None,
         *,
         prior: Prior = "auto",
+        engine: Engine = "auto",
         wavelet: str | Wavelet = "mexican_hat",
         scales: tuple[float, float] = (0.5, 2.0),
         shifts: str | ShiftSampler = "data",
@@ -113,6 +125,7 @@ class RWFRegressor(FeatureRegressor):
     ) -> None:
         self.n_components = n_components
         self.prior = prior
+        self.engine = engine
         self.wavelet = wavelet
         self.scales = scales
         self.shifts = shifts
@@ -165,13 +178,16 @@ class RWFRegressor(FeatureRegressor):
             verbose=verbose,
         )
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self, n: int) -> Recipe:
+        if self.engine not in get_args(Engine):
+            known = ", ".join(repr(engine) for engine in get_args(Engine))
+            raise ValueError(f"engine={self.engine!r} is unknown: use one of {known}.")
         if self.prior not in get_args(Prior):
             known = ", ".join(repr(prior) for prior in get_args(Prior))
             raise ValueError(f"prior={self.prior!r} is unknown: use one of {known}.")
         chosen = [name for name, usual in INDEPENDENT.items() if getattr(self, name) != usual]
         if self.prior == "independent" or (self.prior == "auto" and chosen):
-            return super()._recipe()
+            return super()._recipe(n)
         if self.prior == "adaptive" and "wavelet" in chosen:
             chosen.remove("wavelet")
         if chosen:
@@ -180,6 +196,8 @@ class RWFRegressor(FeatureRegressor):
                 "leave them out, or choose prior='independent'."
             )
         trend, low = self._trend(), self.n_features_in_ <= max(DENSITY)
+        if self._takes_tree(n):
+            return TreeRecipe(self.n_features_in_, trend)
         recipes: dict[str, Recipe] = {"projected": ProjectedRecipe(trend)}
         if low:
             recipes["cells"] = CellsRecipe(CompactHat(), trend)
@@ -195,6 +213,22 @@ class RWFRegressor(FeatureRegressor):
                 f"{self.n_features_in_} columns: use prior='projected'."
             )
         return recipes[self.prior]
+
+    def _takes_tree(self, n: int) -> bool:
+        """Whether the tree engine is asked for, or suits best what is asked for."""
+        d, possible = self.n_features_in_, self.prior in ("auto", "cells")
+        possible = possible and self.noise != "varying" and d <= max(DENSITY)
+        if self.engine == "tree" and not possible:
+            raise ValueError(
+                "engine='tree' is for up to three input columns, prior='auto' or 'cells', and "
+                f"noise that does not vary, but X has {d} columns, and prior={self.prior!r} and "
+                f"noise={self.noise!r} were given: leave those out, or choose engine='dense'."
+            )
+        if self.engine != "auto":
+            return self.engine == "tree"
+        if self.n_components is not None:
+            return possible and self.n_components > MOST_DENSE
+        return possible and d <= 2 and n > ADAPTIVE_ROWS
 
     def _sparse_is_free(self) -> bool:
         """Whether nothing was asked for that sparse weights cannot give."""

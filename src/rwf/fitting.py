@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rwf.background import cover_levels
+from rwf.background import block_energies, cover_levels
 from rwf.errors import NotPositiveDefiniteError
 from rwf.fit_report import FitReport, leave_one_out_scores, report_on
 from rwf.model import FittedModel, Model, collect
@@ -19,6 +19,7 @@ from rwf.scaling import Standardizer
 from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Progress
 from rwf.training import LOW_DIMENSION, Shape
+from rwf.tree_model import TreeModel, TreeShape
 
 NOISE_ROUNDS = 2
 """How often varying noise and the rest of the model are fitted in turn."""
@@ -71,6 +72,10 @@ def fit(
         model = SparseModel.of(scaler, learned.shape, known)
         watch.lap("pass and tuning")
         model = model.calibrated(scored)
+    elif isinstance(learned.shape, TreeShape):
+        model = _on_tree(scaler, learned.shape, source, scored, settings)
+        watch.lap("pass and tuning")
+        model = model.calibrated(scored)
     else:
         model = _gaussian(scaler, learned.shape, source, scored, settings, progress)
         watch.lap("pass and tuning")
@@ -106,6 +111,19 @@ class Source:
         return collect(self.scaler, shape, self.rows, root, noise)
 
 
+def _on_tree(
+    scaler: Standardizer, shape: TreeShape, source: Source, scored: Block, settings: Settings
+) -> TreeModel:
+    """The model of all rows on the tree engine."""
+    cover = None
+    if settings.fill:
+        energies = shape.tree.block_energies(scored.X)
+        cover = cover_levels(energies, shape.features.local_blocks)
+    model = TreeModel(scaler, shape, shape.collect(source.scaler, source.rows), cover=cover)
+    len(model.tuned)  # tuned here, so that its time is reported
+    return model
+
+
 def _gaussian(
     scaler: Standardizer,
     shape: Shape,
@@ -117,7 +135,8 @@ def _gaussian(
     """The model of all rows, with noise that is the same everywhere."""
     cover, features = None, shape.features
     if settings.fill and scored.X.shape[1] <= LOW_DIMENSION and features.local:
-        cover = cover_levels(np.asarray(features(scored.X)), features.blocks, features.local_blocks)
+        energies = block_energies(np.asarray(features(scored.X)), features.blocks)
+        cover = cover_levels(energies, features.local_blocks)
     statistics = source.statistics(shape, root=False)
     model = FittedModel(scaler, shape, statistics, settings.learn_priors, cover=cover)
     if not _resolved(model):

@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from rwf.background import Background
+from rwf.background import Background, block_energies
 from rwf.calibration import ENOUGH_SCORES, Calibration
 from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
@@ -288,7 +288,7 @@ class FittedModel:
             if self.projected is not None:
                 shares.append(1.0 - self.projected.missing(Z) / self.projected.kernel.diagonal)
             else:
-                shares.append(self.backgrounds[0].coverage(Z))
+                shares.append(self.backgrounds[0].coverage(self._energies(Z)))
         return np.concatenate(shares)
 
     def with_rows(self, rows: Block) -> FittedModel:
@@ -358,7 +358,12 @@ class FittedModel:
         """Variance of f, independent at every row, that dropped columns had, or that few lack."""
         if self.dropped is not None:
             return self.dropped.missing(unit, output)
-        return 0.0 if self.cover is None else self.backgrounds[output].missing(Z)
+        if self.cover is None:
+            return 0.0
+        return self.backgrounds[output].missing(self._energies(Z))
+
+    def _energies(self, Z: Array) -> Array:
+        return block_energies(Z, self.shape.features.blocks)
 
     def mean(self, X: Array) -> Array:
         """Predictive means, shape (n, k), in the units of y."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -23,7 +24,11 @@ from rwf.sparse.gaps import Gaps
 from rwf.sparse_model import SparseShape
 from rwf.starts import Progress, Start
 from rwf.training import Shape, climb, draw_stack, learn_shape
+from rwf.tree import AtomTree, draw_tree_frame, fitting
+from rwf.tree_learning import learn_tree
+from rwf.tree_model import TreeShape
 from rwf.wavelets import CompactHat, Wavelet
+from rwf.wavelets.radial import Bump
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""
@@ -45,6 +50,13 @@ ADAPTIVE_ROWS = 20_000
 
 SMOOTH_COMPONENTS, SMOOTH_START = 40, 0.1
 """Columns under the atoms of sparse weights, in each window, and their prior variances to start."""
+
+ROWS_PER_ATOM, TREE_COMPONENTS = {1: 1, 2: 2, 3: 4}, {1: 250_000, 2: 100_000, 3: 20_000}
+"""Rows for every atom of a tree, and most atoms, by the number of columns of the input, if nobody
+asked for a number: atoms in more columns overlap more, and cost more."""
+
+FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30
+"""Share of the free memory that a tree may take, and what is taken for free if nobody knows."""
 
 SPARSE_SCHEDULE = Schedule()
 """How long sparse weights are sampled."""
@@ -85,7 +97,7 @@ class Settings:
 class Learned:
     """A shape, how it was found, and how many parameters were learned for it."""
 
-    shape: Shape | SparseShape
+    shape: Shape | SparseShape | TreeShape
     starts: tuple[Start, ...]
     at_bounds: tuple[str, ...]
     n_learned: int
@@ -319,6 +331,53 @@ class SparseRecipe:
             for i, score in enumerate(w.fit.report.scores)
         ]
         return Learned(SparseShape(tuple(fits), gaps), tuple(starts), (), len(fits))
+
+
+@dataclass(frozen=True)
+class TreeRecipe:
+    """A frame of tens of thousands of local atoms on a tree, with variances over scale and place.
+
+    Args:
+        n_inputs: columns of X.
+        trend: blocks of trend columns.
+        memory: bytes that it may take; ``None`` for most of what the machine has free.
+    """
+
+    n_inputs: int
+    trend: Sequence[Family]
+    memory: int | None = None
+    enough_rows: ClassVar[int] = sys.maxsize
+
+    def default_components(self, n: int) -> int:
+        wanted = n // ROWS_PER_ATOM[self.n_inputs]
+        return int(np.clip(wanted, 100, TREE_COMPONENTS[self.n_inputs]))
+
+    def sketch(self) -> Recipe:
+        return self
+
+    def learn(self, lesson: Lesson) -> Learned:
+        known, rng = lesson.known, lesson.rng
+        d, k = known.X.shape[1], known.y.shape[1]
+        wavelet: Wavelet = CompactHat() if d == 1 else Bump()
+        trend = [family.draw(0, known.X, rng) for family in self.trend]
+
+        def draw(size: int) -> AtomTree:
+            return AtomTree.of(Stack((*draw_tree_frame(wavelet, known.X, size, rng), *trend)), d)
+
+        tree = fitting(draw, lesson.size, self.memory or int(FREE_SHARE * free_memory()))
+        lesson.progress(f"a tree of {tree.n_features} columns")
+        shape, starts = learn_tree(tree, known, rng, lesson.progress)
+        return Learned(shape, tuple(starts), (), len(shape.features.maps) + k)
+
+
+def free_memory() -> int:
+    """Bytes that are free, or can be made so."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable"))
+        return 1024 * int(free.split()[1])
+    except (OSError, StopIteration):
+        return UNKNOWN_MEMORY
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

@@ -76,8 +76,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     def _families(self, scaler: Standardizer) -> list[Family]:
         """The blocks of features, without the trend."""
 
-    def _recipe(self) -> Recipe:
-        """How the shape is learned."""
+    def _recipe(self, n: int) -> Recipe:
+        """How the shape of n rows is learned."""
         return IndependentRecipe(lambda scaler: self._families(scaler) + self._trend())
 
     def _trend(self) -> list[Family]:
@@ -132,7 +132,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         rows, self._single_output = check_rows(self, X, y, sample_weight, reset=True)
         self.model_, self.fit_report_ = fit(
             rows,
-            self._recipe(),
+            self._recipe(len(rows)),
             self._settings(),
             generator(self.random_state),
             self._progress,

@@ -11,6 +11,7 @@ import numpy as np
 
 from rwf.errors import IncompatibleModelsError
 from rwf.features.stack import Stack
+from rwf.threads import in_parallel
 from rwf.tree.cells import SortedRows
 from rwf.tree.columns import Columns
 from rwf.tree.dissection import LEAF_COLUMNS, AnyArray, Dissection, dissect
@@ -113,6 +114,38 @@ class AtomTree:
         for leaf, begin, end in rows.cells.tolist():
             places, Z = self.features_of(rows, leaf, begin, end, work)
             out[np.ix_(self.dissection.columns(leaf)[places], rows.order[begin:end])] = Z
+        return out
+
+    def times(self, X: Array, W: Array) -> Array:
+        """ZW of many rows, for W in the original order of columns, shape (n, q)."""
+        rows, weights = self.sorted_rows(X), self.dissection.in_tree_order(W)
+        out = np.empty((len(X), W.shape[1]))
+
+        def multiply(cells: IntArray) -> None:
+            work = self.workspace()
+            for leaf, begin, end in cells.tolist():
+                places, Z = self.features_of(rows, leaf, begin, end, work)
+                columns = self.dissection.columns(leaf)[places]
+                out[rows.order[begin:end]] = Z.T @ weights[columns]
+
+        in_parallel(multiply, rows.batches())
+        return out
+
+    def block_energies(self, X: Array) -> Array:
+        """Σz² of every block of columns at rows, shape (n, B)."""
+        blocks = self.columns.features.blocks[self.dissection.order]
+        rows, count = self.sorted_rows(X), len(self.columns.features.maps)
+        out = np.empty((len(X), count))
+
+        def add_up(cells: IntArray) -> None:
+            work = self.workspace()
+            for leaf, begin, end in cells.tolist():
+                places, Z = self.features_of(rows, leaf, begin, end, work)
+                own = blocks[self.dissection.columns(leaf)[places]]
+                member = (own == np.arange(count)[:, None]).astype(np.float64)
+                out[rows.order[begin:end]] = (member @ (Z * Z)).T
+
+        in_parallel(add_up, rows.batches())
         return out
 
     def _fill_others(

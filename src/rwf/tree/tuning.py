@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -27,6 +27,12 @@ class TunedTree:
     posterior: TreePosterior
     evaluations: int
     at_bounds: tuple[str, ...]
+
+    def rescaled(self, factor: float) -> TunedTree:
+        """The same with all variances larger by a factor."""
+        log = float(np.log(factor))
+        variances = Variances(self.variances.log_priors + log, self.variances.log_noise + log)
+        return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
 
 
 def power_law(features: Stack) -> Variances:

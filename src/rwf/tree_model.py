@@ -1,0 +1,253 @@
+"""A fitted model on the tree engine: the same posterior as the dense one, for far more atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from rwf.background import Background
+from rwf.calibration import Calibration
+from rwf.errors import IncompatibleModelsError
+from rwf.features.base import FeatureMap
+from rwf.features.stack import Stack
+from rwf.posterior import Prediction, normal_log_density
+from rwf.rows import Block, blocks
+from rwf.scaling import Standardizer
+from rwf.tree import AtomTree, TreeMoments, TunedTree, accumulate_tree, settle_tree
+from rwf.tuning import Variances
+from rwf.types import Array
+
+ROWS_AT_ONCE = 2**19
+"""Rows that are predicted together: sorting pays with many."""
+
+STEPS = 4
+"""Steps of the fixed point when variances are tuned again."""
+
+
+@dataclass(frozen=True)
+class TreeShape:
+    """Atoms on a tree, and the variances of each output where tuning starts."""
+
+    tree: AtomTree
+    variances: tuple[Variances, ...]
+
+    @property
+    def features(self) -> Stack:
+        return self.tree.columns.features
+
+    def collect(self, scaler: Standardizer | None, rows: Block) -> TreeMoments:
+        """The moments of all rows, in one pass; without a scaler, of standardised ones."""
+        parts = blocks(rows, 1)  # rows and not features are what a block holds here
+        scaled = parts if scaler is None else map(scaler.rows, parts)
+        return accumulate_tree(self.tree, scaled, rows.y.shape[1])
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """Atoms, their moments, and the posterior that follows.
+
+    Args:
+        scaler: units.
+        shape: atoms, and the variances where tuning starts.
+        moments: of all rows seen, in standardised units.
+        calibration: leave-one-out errors of some training rows. Where they are too large, all
+            variances are enlarged.
+        cover: Σz² of every block of columns that counts as full cover, shape (B,); where there is
+            less, the variance of f is filled up to that of the prior. ``None`` leaves it.
+    """
+
+    scaler: Standardizer
+    shape: TreeShape
+    moments: TreeMoments
+    calibration: Calibration | None = None
+    cover: Array | None = None
+
+    def calibrated(self, known: Block) -> TreeModel:
+        """The model with leave-one-out errors of these rows, in standardised units."""
+        scores = np.empty_like(known.y)
+        for output in range(self.n_outputs):
+            p = self.leave_one_out(known, output)
+            scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
+        model = replace(self, calibration=Calibration(scores))
+        # What was tuned stays: only its scale changes.
+        factors = model.inflation / self.inflation
+        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
+        model.__dict__["tuned"] = tuned
+        return model
+
+    @property
+    def inflation(self) -> Array:
+        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
+        if self.calibration is None:
+            return np.ones(self.n_outputs)
+        return self.calibration.inflation
+
+    @cached_property
+    def tuned(self) -> tuple[TunedTree, ...]:
+        """Variances and posterior of each output."""
+        features = self.shape.features
+        return tuple(
+            settle_tree(
+                self.moments,
+                output,
+                features.groups,
+                self.shape.variances[output],
+                parents=features.parents,
+                max_iter=STEPS,
+            ).rescaled(factor)
+            for output, factor in enumerate(self.inflation)
+        )
+
+    @cached_property
+    def backgrounds(self) -> tuple[Background, ...]:
+        """Of each output, the variance that atoms lack where they are few."""
+        stack = self.shape.features
+        levels = np.zeros(len(stack.maps)) if self.cover is None else self.cover
+        means = self.moments.column_energies / max(self.moments.n, 1e-300)
+        return tuple(
+            Background.learn(stack.blocks, levels, means, t.posterior.prior_variances)
+            for t in self.tuned
+        )
+
+    @property
+    def n_rows(self) -> float:
+        return self.moments.n
+
+    @property
+    def n_outputs(self) -> int:
+        return self.moments.n_outputs
+
+    @property
+    def n_features(self) -> int:
+        return self.shape.tree.n_features
+
+    @property
+    def maps(self) -> tuple[FeatureMap, ...]:
+        return self.shape.features.maps
+
+    @property
+    def form(self) -> str:
+        return "tree"
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        return tuple(name for t in self.tuned for name in t.at_bounds)
+
+    @property
+    def jitter(self) -> float:
+        return max(t.posterior.factor.jitter for t in self.tuned)
+
+    @property
+    def filled(self) -> bool:
+        return self.cover is not None
+
+    @property
+    def noise_variances(self) -> Array:
+        noise = np.array([t.posterior.noise_variance for t in self.tuned])
+        return noise * self.scaler.y.scale**2
+
+    @property
+    def prior_variances(self) -> Array:
+        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
+        return priors * self.scaler.y.scale**2
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y) of all outputs, in the units of y."""
+        jacobian = self.moments.n * float(np.log(self.scaler.y.scale).sum())
+        return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
+
+    def with_rows(self, rows: Block) -> TreeModel:
+        """The model with further rows."""
+        more = self.shape.collect(self.scaler, rows)
+        return replace(self, moments=self.moments + more)
+
+    def without_rows(self) -> TreeModel:
+        """The model before its first row."""
+        return replace(self, moments=TreeMoments.empty(self.shape.tree, self.n_outputs))
+
+    def merged(self, other: TreeModel) -> TreeModel:
+        """The model of both models' rows; their atoms must be the same."""
+        if not (
+            np.array_equal(self.scaler.y.scale, other.scaler.y.scale)
+            and np.array_equal(self.scaler.y.center, other.scaler.y.center)
+            and self.shape.tree.dissection.same_as(other.shape.tree.dissection)
+        ):
+            raise IncompatibleModelsError(
+                "the two models have different atoms or units, so their statistics do not add. Fit "
+                "one model, give each part of the data a copy of it made by without_rows(), call "
+                "partial_fit on each copy, and merge those."
+            )
+        return replace(self, moments=self.moments + other.moments)
+
+    def _blocks(self, X: Array) -> Iterator[Array]:
+        """Rows in standardised units, many at a time."""
+        starts = range(0, len(X), ROWS_AT_ONCE)
+        return (self.scaler.inputs(X[i : i + ROWS_AT_ONCE]) for i in starts)
+
+    def _missing(self, unit: Array, output: int) -> Array | float:
+        """Variance of f that the atoms lack at rows."""
+        if self.cover is None:
+            return 0.0
+        return self.backgrounds[output].missing(self.shape.tree.block_energies(unit))
+
+    def coverage(self, X: Array) -> Array:
+        """The share of the prior variance of f that atoms carry at rows, shape (n,)."""
+        tree, background = self.shape.tree, self.backgrounds[0]
+        return np.concatenate(
+            [background.coverage(tree.block_energies(part)) for part in self._blocks(X)]
+        )
+
+    def mean(self, X: Array) -> Array:
+        W = np.column_stack([t.posterior.mean for t in self.tuned])
+        parts = [self.shape.tree.times(part, W) for part in self._blocks(X)]
+        return self.scaler.y.inverse(np.concatenate(parts))
+
+    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
+        means, variances = [], []
+        for part in self._blocks(X):
+            found = [self._predict(part, output, noise) for output in range(self.n_outputs)]
+            means.append(np.column_stack([p.mean for p in found]))
+            variances.append(np.column_stack([p.variance for p in found]))
+        unit = self.scaler.y
+        return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
+
+    def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
+        """Prediction of one output in standardised units."""
+        p = self.tuned[output].posterior.predict(unit, with_noise=noise)
+        return Prediction(p.mean, p.variance + self._missing(unit, output))
+
+    def log_density(self, rows: Block) -> Array:
+        total = np.zeros(len(rows))
+        for output in range(self.n_outputs):
+            p = self._predict(rows.X, output)
+            total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
+        return total
+
+    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+        posterior = self.tuned[output].posterior
+        p = posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights)
+        return Prediction(p.mean, p.variance + self._missing(rows.X, output))
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        unit, parts = self.scaler.inputs(X), []
+        for output, t in enumerate(self.tuned):
+            C = t.posterior.covariance(unit)
+            C[np.diag_indices(len(X))] += self._missing(unit, output)
+            if noise:
+                C[np.diag_indices(len(X))] += t.posterior.noise_variance
+            parts.append(C)
+        return np.stack(parts, axis=-1) * self.scaler.y.scale**2
+
+    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
+        unit, draws = self.scaler.inputs(X), []
+        for output, t in enumerate(self.tuned):
+            f = self.shape.tree.times(unit, t.posterior.sample_weights(count, rng))
+            own = t.posterior.noise_variance if noise else 0.0
+            spread = np.broadcast_to(own + self._missing(unit, output), len(X))
+            draws.append(f + np.sqrt(spread)[:, None] * rng.normal(size=f.shape))
+        y = self.scaler.y
+        return np.stack(draws, axis=1) * y.scale[:, None] + y.center[:, None]
