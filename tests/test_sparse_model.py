@@ -138,6 +138,16 @@ def test_auto_finds_that_plateaus_are_sparse():
     assert {f"prior {p!r}" for p in ("projected", "cells", "adaptive")} <= set(held_out)
 
 
+def test_signals_that_are_not_sparse_are_left_to_other_priors():
+    rng = np.random.default_rng(0)
+    X = np.arange(400.0)[:, None]
+    y = np.cumsum(rng.normal(size=400))  # a step at every row
+    model = RWFRegressor(random_state=0).fit(X, y)
+    names = {s.name.split("'")[1] for s in model.fit_report_.starts if "'" in s.name}
+    assert "sparse" not in names
+    assert {"projected", "cells"} <= names
+
+
 @given(st.integers(2, 40), st.integers(0, 10**6), st.floats(-3, 3))
 def test_openness_is_zero_among_rows_and_grows_away_from_them(n, seed, power):
     x = 10.0**power * np.random.default_rng(seed).normal(size=n)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rwf.calibration import ENOUGH_SCORES
+from rwf.errors import NotSparseError
 from rwf.model import FittedModel, Model, collect
 from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
 from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Start
-from rwf.tree_model import TreeShape
+from rwf.tree_model import TreeModel, TreeShape
 
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
@@ -57,7 +58,11 @@ class ChosenRecipe:
             return learned(next(iter(able.values())), known, rng)
         densities = {}
         for (name, recipe), stream in zip(able.items(), rng.spawn(len(able)), strict=True):
-            model = _model(learned(recipe.sketch(), kept, stream), lesson, kept)
+            try:
+                model = _model(learned(recipe.sketch(), kept, stream), lesson, kept)
+            except NotSparseError as reason:
+                lesson.progress(f"prior {name!r} stands back: {reason}")
+                continue
             densities[name] = float(model.log_density(held).mean())
             lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
         best = max(densities, key=lambda name: densities[name])
@@ -78,6 +83,7 @@ def _model(learned: Learned, lesson: Lesson, rows: Block) -> Model:
     """The model of rows in standardised units."""
     if isinstance(learned.shape, SparseShape):
         return SparseModel.of(lesson.scaler, learned.shape, rows)
-    assert not isinstance(learned.shape, TreeShape)  # it takes part in no choice
+    if isinstance(learned.shape, TreeShape):
+        return TreeModel(lesson.scaler, learned.shape, learned.shape.collect(None, rows))
     statistics = collect(None, learned.shape, rows, root=False)
     return FittedModel(lesson.scaler, learned.shape, statistics, lesson.settings.learn_priors)

@@ -13,6 +13,10 @@ class IncompatibleModelsError(RWFError, ValueError):
     """Two models cannot be merged, because their features or scalings differ."""
 
 
+class NotSparseError(RWFError):
+    """Sparse weights were to be few, and the data ask for many: another prior is better."""
+
+
 class NoAtomsNearbyWarning(UserWarning):
     """A prediction was asked for where the model has no atoms, and knows nothing but its prior."""
 

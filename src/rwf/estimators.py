@@ -79,7 +79,8 @@ class RWFRegressor(FeatureRegressor):
         engine: "dense", with one Gram matrix of all columns; "tree", for up to three input columns,
             where the same posterior of a hundred thousand local atoms takes seconds; or "auto",
             the tree for more than 8000 columns, and for more than 20 000 rows of one or two input
-            columns.
+            columns. For fewer rows of these, cells on a tree are one more candidate of
+            ``prior="auto"``.
         wavelet: the mother wavelet, by name or as an object.
         scales: lowest and highest scale s to start from, relative to the length-scales.
         shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
@@ -204,6 +205,8 @@ class RWFRegressor(FeatureRegressor):
             recipes["adaptive"] = AdaptiveRecipe(as_wavelet(self.wavelet), trend)
         if self.prior == "sparse" or (self.n_features_in_ == 1 and self._sparse_is_free()):
             recipes["sparse"] = self._sparse(trend)
+        if self.prior == "auto" and self.engine == "auto" and self._tree_may_compete():
+            recipes["cells on a tree"] = TreeRecipe(self.n_features_in_, trend)
         if self.prior == "auto":
             return ChosenRecipe(recipes) if low else recipes["projected"]
         if self.prior not in recipes:
@@ -229,6 +232,10 @@ class RWFRegressor(FeatureRegressor):
         if self.n_components is not None:
             return possible and self.n_components > MOST_DENSE
         return possible and d <= 2 and n > ADAPTIVE_ROWS
+
+    def _tree_may_compete(self) -> bool:
+        """Whether a tree may take part where held-out rows choose."""
+        return self.n_features_in_ <= 2 and self.n_components is None and self.noise != "varying"
 
     def _sparse_is_free(self) -> bool:
         """Whether nothing was asked for that sparse weights cannot give."""

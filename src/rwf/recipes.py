@@ -61,6 +61,9 @@ FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30
 SPARSE_SCHEDULE = Schedule()
 """How long sparse weights are sampled."""
 
+MOST_ACTIVE = 1 / 12
+"""Active atoms per row beyond which sparse weights do not compete."""
+
 POLISH_ITERATIONS = 20
 
 Noise = Literal["auto", "constant", "varying"]
@@ -307,7 +310,9 @@ class SparseRecipe:
         return n
 
     def sketch(self) -> Recipe:
-        short = replace(SPARSE_SCHEDULE, chains=2, settling=5, keeping=4, attempts=1)
+        short = replace(
+            SPARSE_SCHEDULE, chains=2, settling=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
+        )
         return replace(self, schedule=short)
 
     def learn(self, lesson: Lesson) -> Learned:

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from rwf.errors import NotSparseError
 from rwf.rows import Block, distinct
 from rwf.sparse.columns import Columns
 from rwf.sparse.dense import DensePart, Smooth
@@ -111,10 +112,11 @@ class Chain:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
         self.state = Sketch(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
 
-    def settle(self, dictionaries: int, sweeps: int) -> None:
+    def settle(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
         """Find the posterior: first by growth, then also near active atoms.
 
         The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
+        More active atoms than ``most`` are an error, lest long sweeps be spent in vain.
         """
         for index in range(dictionaries):
             ratios = self.task.retuned_ratios(self.state)
@@ -123,6 +125,8 @@ class Chain:
             if index == 0:
                 sampler.grow()
             for _ in range(sweeps):
+                if len(sampler.active) > most:
+                    raise NotSparseError(f"more than {most:.0f} atoms are active.")
                 events = sampler.sweep(self.duration)
                 if events > EVENTS:
                     self.duration *= EVENTS / events

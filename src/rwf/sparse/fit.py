@@ -32,6 +32,7 @@ class Schedule:
         attempts: how often the latter are done, each time instead of the former draws, until chains
             agree.
         draws: states to keep in all.
+        most_active: active atoms per row beyond which to give up with an error.
     """
 
     chains: int = 4
@@ -40,6 +41,7 @@ class Schedule:
     keeping: int = 8
     attempts: int = 3
     draws: int = 96
+    most_active: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def fit_sparse(
     """
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
-    in_parallel(lambda chain: chain.settle(plan.settling, plan.sweeps), chains)
+    most = plan.most_active * len(task.rows)
+    in_parallel(lambda chain: chain.settle(plan.settling, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
     every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))

@@ -1,0 +1,186 @@
+"""The second opinion of the nearest rows: when it is asked, what it adds, and how sure it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rwf.features import ConstantFeatures, LinearFeatures, Stack
+from rwf.local_layer import LocalLayer, LocalScale, Trust, learn_local_layer, rows_to_judge
+from rwf.neighbours import Kernel, NeighbourGP
+from rwf.posterior import Prediction, normal_log_density
+from rwf.rows import Block
+from rwf.tree import AtomTree, accumulate_tree, draw_tree_frame, power_law, settle_tree
+from rwf.wavelets.radial import Bump
+
+
+def terrain(n, rng, d=2):
+    """Smooth on the left and rough on the right of the first input, nearly without noise."""
+    X = rng.uniform(1.0, 2.0, (n, d))
+    rough = np.prod(np.sin(60.0 * X), axis=1) * np.where(X[:, 0] > 1.5, 1.0, 0.02)
+    return X, 3.0 + X.sum(axis=1) + rough + rng.normal(0.0, 0.002, n)
+
+
+class Fitted:
+    """A tree of few atoms on some rows, and its layer."""
+
+    def __init__(self, X, y, rng, n_features=60):
+        local = draw_tree_frame(Bump(), X, n_features, rng)
+        features = Stack((LinearFeatures(X.shape[1]), *local, ConstantFeatures()))
+        tree = AtomTree.of(features, X.shape[1])
+        moments = accumulate_tree(tree, [Block(X, y[:, None], np.ones(len(X)))], 1)
+        self.posterior = settle_tree(moments, 0, features.groups, power_law(features)).posterior
+        held = rows_to_judge(len(X), rng)
+        unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
+        self.layer = learn_local_layer(X, y, held, unseen, rng)
+
+    def predict(self, X):
+        model = self.posterior.predict(X)
+        return model, self.layer.predict(X, model)
+
+
+def scores(y, p):
+    return (y - p.mean) / np.sqrt(p.variance)
+
+
+def density(y, p):
+    return float(normal_log_density(y - p.mean, p.variance).mean())
+
+
+def rmse(y, p):
+    return float(np.sqrt(np.mean((y - p.mean) ** 2)))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(4)
+    X, y = terrain(7000, rng)
+    return Fitted(X[:5000], y[:5000], rng), X[5000:], y[5000:]
+
+
+def test_it_adds_what_atoms_are_too_coarse_for(fitted):
+    model, X, y = fitted
+    alone, both = model.predict(X)
+    assert rmse(y, both) < 0.5 * rmse(y, alone)
+    gain = density(y, both) - density(y, alone)
+    assert model.layer.gain == pytest.approx(gain, rel=0.15)
+
+
+def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(fitted):
+    model, X, y = fitted
+    _, both = model.predict(X)
+    for side in (X[:, 0] < 1.48, X[:, 0] > 1.52):
+        covered = np.mean(np.abs(scores(y, both)[side]) < 1.96)
+        assert 0.9 < covered < 0.99
+    deviation = np.sqrt(both.variance)
+    assert deviation[X[:, 0] > 1.52].mean() > 5 * deviation[X[:, 0] < 1.48].mean()
+
+
+def test_far_from_rows_the_model_is_followed(fitted):
+    model, _, _ = fitted
+    far = np.array([[1.5, 9.0], [-20.0, 3.0]])
+    certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
+    found = model.layer.predict(far, certain)
+    assert_array_equal(found.mean, certain.mean)
+    # There is no row nearby, so that the scale is one.
+    assert_allclose(found.variance, model.layer.trust.model * certain.variance)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_it_helps_in_one_and_three_dimensions(d, rng):
+    X = rng.uniform(1.0, 2.0, (3300, d))
+    y = np.sin((150.0 if d == 1 else 12.0) * X).sum(axis=1) + rng.normal(0.0, 0.02, len(X))
+    model = Fitted(X[:3000], y[:3000], rng, n_features=30)
+    alone, both = model.predict(X[3000:])
+    assert rmse(y[3000:], both) < 0.5 * rmse(y[3000:], alone)
+    assert 0.9 < np.mean(np.abs(scores(y[3000:], both)) < 1.96) < 0.99
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_only_noise_is_left_there_is_no_layer(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1.0, 2.0, (3000, 2))
+    y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 3000)
+    assert Fitted(X, y, rng).layer is None
+
+
+def test_few_or_constant_rows_have_no_layer(rng):
+    X = rng.normal(2.0, 1.0, (400, 2))
+    for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
+        held = rows_to_judge(rows, rng)
+        unseen = Prediction(y[held], np.ones(len(held)))
+        assert learn_local_layer(X[:rows], y[:rows], held, unseen, rng) is None
+
+
+def test_repeated_rows_are_no_failure(rng):
+    X, y = terrain(1200, rng)
+    X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3) + rng.normal(0.0, 0.01, 3600)
+    model = Fitted(X, y, rng)
+    _, both = model.predict(X[:30])
+    assert np.isfinite(both.mean).all()
+    assert (both.variance > 0).all()
+
+
+def test_units_of_y_do_not_matter(rng):
+    X, y = terrain(2000, rng)
+    held = rows_to_judge(1800, rng)
+    new, model = X[1800:], Prediction(np.full(200, 6.0), np.full(200, 0.1))
+
+    def predicted(factor, shift):
+        unseen = Prediction(factor * np.full(180, 6.0) + shift, factor**2 * np.full(180, 0.1))
+        there = Prediction(factor * model.mean + shift, factor**2 * model.variance)
+        generator = np.random.default_rng(8)
+        layer = learn_local_layer(X[:1800], factor * y[:1800] + shift, held, unseen, generator)
+        return layer.predict(new, there)
+
+    one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
+    assert_allclose((other.mean + 9.0) / 50.0, one.mean, atol=1e-4)
+    assert_allclose(other.variance / 2500.0, one.variance, rtol=1e-3)
+
+
+def test_a_saved_layer_is_the_same(fitted, tmp_path):
+    model, X, _ = fitted
+    np.savez(tmp_path / "layer.npz", **model.layer.to_arrays())
+    with np.load(tmp_path / "layer.npz") as arrays:
+        again = LocalLayer.from_arrays(arrays)
+    own = model.posterior.predict(X)
+    expected, found = model.layer.predict(X, own), again.predict(X, own)
+    assert_array_equal(found.mean, expected.mean)
+    assert_array_equal(found.variance, expected.variance)
+    assert again.gain == model.layer.gain
+
+
+# -------------------------------------------------------------------------------------- its parts
+
+
+def test_the_blend_has_the_least_variance_of_all_weights(rng):
+    model = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    neighbours = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    trust, scale = Trust(0.7, 1.4, 0.6), rng.uniform(0.5, 2.0, 30)
+    found = trust.blend(model, neighbours, scale)
+    a, b = np.sqrt(0.7 * model.variance), np.sqrt(1.4 * neighbours.variance)
+    weights = np.linspace(0.0, 1.0, 20001)[:, None]
+    variances = scale * (
+        ((1 - weights) * a) ** 2 + (weights * b) ** 2 + 1.2 * weights * (1 - weights) * a * b
+    )
+    assert_allclose(found.variance, variances.min(axis=0), rtol=1e-6)
+    best = weights[variances.argmin(axis=0), 0]
+    assert_allclose(found.mean, (1 - best) * model.mean + best * neighbours.mean, atol=1e-3)
+
+
+def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
+    X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
+    squares = np.repeat([0.2, 1.8], 50)
+    gp = NeighbourGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
+    scale = LocalScale(squares, nearby=20, prior_rows=0.5, radius=1.0)
+    found = scale(gp, np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]))
+    assert_allclose(found[:2], [0.2, 1.8], atol=0.03)
+    assert found[2] == 1.0
+
+
+def test_rows_that_judge_are_a_tenth_and_not_too_many(rng):
+    held = rows_to_judge(1000, rng)
+    assert len(np.unique(held)) == len(held) == 100
+    assert (np.diff(held) > 0).all()
+    assert len(rows_to_judge(10**6, rng)) == 5000
