@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import rwf.recipes
 from rwf import RWFRegressor
+from rwf.anatomy import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.model import FittedModel, collect
 from rwf.rows import Block
@@ -96,6 +97,15 @@ def test_draws_have_the_mean_and_the_deviation_of_predictions(fitted):
     draws = model.sample_y(X[:20], 4000, random_state=0)
     assert_allclose(draws.mean(1), mean, atol=5 * std.max() / np.sqrt(4000))
     assert_allclose(draws.std(1), std, rtol=0.1)
+
+
+def test_what_it_is_made_of_can_be_seen(fitted):
+    X, *_, model = fitted
+    table = atom_table(model.model_)
+    assert len(table.columns) == model.n_features_out_ - 1 - X.shape[1]  # all but the trend
+    _, parts = components(model.model_, table, X[:20])
+    dense = model.model_.shape.features(model.model_.scaler.inputs(X[:20]))[:, table.columns]
+    assert_allclose(parts.sum(axis=0), dense @ table.weights, rtol=1e-8, atol=1e-8)
 
 
 def test_far_away_the_prior_comes_back(fitted):

@@ -18,6 +18,7 @@ import numpy as np
 
 from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.model import FittedModel, Model
+from rwf.tree_model import TreeModel
 from rwf.types import Array, IntArray
 
 FEW_SCALES = 16
@@ -77,9 +78,9 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
     )
 
 
-def _with_atoms(model: Model) -> FittedModel:
+def _with_atoms(model: Model) -> FittedModel | TreeModel:
     """The model, if it has atoms with weights of their own, and inputs that keep their units."""
-    if not isinstance(model, FittedModel) or not any(
+    if not isinstance(model, FittedModel | TreeModel) or not any(
         isinstance(part, WaveletMap) for part in model.maps
     ):
         raise ValueError(
@@ -108,13 +109,13 @@ def scale_edges(scales: Array) -> Array:
     return edges
 
 
-def components(model: FittedModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
+def components(model: FittedModel | TreeModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
     """Edges of the rows in scale, shape (r + 1,), and f_r at places, shape (r, n)."""
     edges = scale_edges(table.scales)
     row = np.clip(np.searchsorted(edges, table.scales, side="right") - 1, 0, len(edges) - 2)
-    weights = np.zeros((len(edges) - 1, model.n_features))
-    weights[row, table.columns] = table.weights
-    return edges, weights @ model.features(X).T
+    weights = np.zeros((model.n_features, len(edges) - 1))
+    weights[table.columns, row] = table.weights
+    return edges, model.times(X, weights).T
 
 
 @dataclass(frozen=True)

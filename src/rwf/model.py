@@ -332,6 +332,10 @@ class FittedModel:
         """Z of inputs in their own units, shape (n, p)."""
         return self._features(self.scaler.inputs(X))
 
+    def times(self, X: Array, W: Array) -> Array:
+        """ZW of inputs in their own units, shape (n, q)."""
+        return self.features(X) @ W
+
     def _features(self, unit: Array) -> Array:
         return np.asarray(self.shape.features(unit), dtype=np.float64)
 

@@ -201,10 +201,13 @@ class TreeModel:
             [background.coverage(tree.block_energies(part)) for part in self._blocks(X)]
         )
 
+    def times(self, X: Array, W: Array) -> Array:
+        """ZW of inputs in their own units, shape (n, q)."""
+        return np.concatenate([self.shape.tree.times(part, W) for part in self._blocks(X)])
+
     def mean(self, X: Array) -> Array:
         W = np.column_stack([t.posterior.mean for t in self.tuned])
-        parts = [self.shape.tree.times(part, W) for part in self._blocks(X)]
-        return self.scaler.y.inverse(np.concatenate(parts))
+        return self.scaler.y.inverse(self.times(X, W))
 
     def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
         means, variances = [], []
