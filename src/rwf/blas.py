@@ -30,7 +30,7 @@ def _routine(name: str) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *arguments)(address_of(exported, signature))
 
 
-def _call(name: str, *arguments: str | int | float | Array) -> int:
+def call(name: str, *arguments: str | int | float | Array) -> int:
     """Call a routine with values; the result is what LAPACK calls ``info``, if it has one."""
     pointers: list[object] = []
     for value in arguments:
@@ -55,7 +55,7 @@ def add_gram(G: Array, Z: Array) -> None:
     assert G.flags.f_contiguous
     assert Z.flags.c_contiguous
     if n and p:
-        _call("dsyrk", "U", "N", p, n, 1.0, Z, p, 1.0, G, p)
+        call("dsyrk", "U", "N", p, n, 1.0, Z, p, 1.0, G, p)
 
 
 def whiten_rows(L: Array, Z: Array) -> None:
@@ -64,14 +64,14 @@ def whiten_rows(L: Array, Z: Array) -> None:
     assert L.flags.f_contiguous
     assert Z.flags.c_contiguous
     if n and p:
-        _call("dtrsm", "L", "L", "N", "N", p, n, 1.0, L, p, Z, p)
+        call("dtrsm", "L", "L", "N", "N", p, n, 1.0, L, p, Z, p)
 
 
 def lower_cholesky(M: Array) -> Array | None:
     """L of a symmetric M = LLᵀ, in Fortran's order, or ``None`` if there is none."""
     L = np.array(M)
     L = L if L.flags.f_contiguous else np.ascontiguousarray(L).T  # M = Mᵀ
-    if len(L) and _call("dpotrf", "L", len(L), L, len(L)) != 0:
+    if len(L) and call("dpotrf", "L", len(L), L, len(L)) != 0:
         return None
     return _lower(L)
 
@@ -80,7 +80,7 @@ def cholesky_inverse(L: Array) -> Array:
     """(LLᵀ)⁻¹, in Fortran's order."""
     inverse = np.array(L, order="F")
     if len(L):
-        _call("dpotri", "L", len(L), inverse, len(L))
+        call("dpotri", "L", len(L), inverse, len(L))
     inverse = _lower(inverse)
     inverse += np.tril(inverse, -1).T
     return inverse
@@ -90,7 +90,7 @@ def lower_inverse(L: Array) -> Array:
     """L⁻¹ of a lower triangle, in Fortran's order."""
     inverse = np.array(L, order="F")
     if len(L):
-        _call("dtrtri", "L", "N", len(L), inverse, len(L))
+        call("dtrtri", "L", "N", len(L), inverse, len(L))
     return _lower(inverse)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.blas import _call
+from rwf.blas import call
 from rwf.errors import NotPositiveDefiniteError
 from rwf.factorization import JITTERS
 from rwf.threads import in_parallel
@@ -117,14 +117,14 @@ def update_entries(tree: Dissection, nodes: Sequence[int]) -> tuple[int, int]:
 def _eliminate_own(P: Array, U: Array, own: int, rest: int) -> None:
     """Replace P by L⁻¹ above X, and take WWᵀ from U."""
     front = own + rest
-    if _call("dpotrf", "L", own, P, front) != 0 or not np.isfinite(P.diagonal()).all():
+    if call("dpotrf", "L", own, P, front) != 0 or not np.isfinite(P.diagonal()).all():
         raise _NotPositiveDefinite
     if rest:
         _solve(P, own, rest, 0, own)
-        _call("dsyrk", "L", "N", rest, own, -1.0, P[0, own:], front, 1.0, U, rest)
-    _call("dtrtri", "L", "N", own, P, front)
+        call("dsyrk", "L", "N", rest, own, -1.0, P[0, own:], front, 1.0, U, rest)
+    call("dtrtri", "L", "N", own, P, front)
     if rest:
-        _call("dtrmm", "R", "L", "N", "N", rest, own, 1.0, P, front, P[0, own:], front)
+        call("dtrmm", "R", "L", "N", "N", rest, own, 1.0, P, front, P[0, own:], front)
 
 
 def _solve(P: Array, own: int, rest: int, begin: int, end: int) -> None:
@@ -132,12 +132,12 @@ def _solve(P: Array, own: int, rest: int, begin: int, end: int) -> None:
     front, width = own + rest, end - begin
     if width <= SOLVED_AT_ONCE:
         L, B = P[begin, begin:], P[begin, own:]
-        _call("dtrsm", "R", "L", "T", "N", rest, width, 1.0, L, front, B, front)
+        call("dtrsm", "R", "L", "T", "N", rest, width, 1.0, L, front, B, front)
         return
     middle = begin + width // 2
     _solve(P, own, rest, begin, middle)
     done, below, B = P[begin, own:], P[begin, middle:], P[middle, own:]
-    _call(
+    call(
         "dgemm", "N", "T", rest, end - middle, middle - begin, -1.0, done, front, below, front,
         1.0, B, front,
     )  # fmt: skip

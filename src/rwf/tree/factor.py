@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.blas import _call
+from rwf.blas import call
 from rwf.threads import one_blas_thread
 from rwf.tree.dissection import Dissection
 from rwf.tree.inverse import selected_inverse
@@ -56,10 +56,10 @@ class TreeFactor:
         P, mine = self.panel(v), V[tree.own_starts[v] : tree.own_starts[v + 1]]
         if own and rest:
             X, moved = P[0, own:], np.empty((rest, k))
-            _call("dgemm", "N", "T", k, rest, own, 1.0, mine, k, X, own + rest, 0.0, moved, k)
+            call("dgemm", "N", "T", k, rest, own, 1.0, mine, k, X, own + rest, 0.0, moved, k)
             V[tree.boundary(v)] -= moved
         if own:
-            _call("dtrmm", "R", "L", "T", "N", k, own, 1.0, P, own + rest, mine, k)
+            call("dtrmm", "R", "L", "T", "N", k, own, 1.0, P, own + rest, mine, k)
 
     def backward(self, V: Array) -> None:
         """Replace V, shape (p, k) in the order of the tree, by L⁻ᵀV."""
@@ -72,10 +72,10 @@ class TreeFactor:
         own, rest = tree.sizes(v)
         P, mine = self.panel(v), V[tree.own_starts[v] : tree.own_starts[v + 1]]
         if own:
-            _call("dtrmm", "R", "L", "N", "N", k, own, 1.0, P, own + rest, mine, k)
+            call("dtrmm", "R", "L", "N", "N", k, own, 1.0, P, own + rest, mine, k)
         if own and rest:
             X, above = P[0, own:], V[tree.boundary(v)]
-            _call("dgemm", "N", "N", k, own, rest, -1.0, above, k, X, own + rest, 1.0, mine, k)
+            call("dgemm", "N", "N", k, own, rest, -1.0, above, k, X, own + rest, 1.0, mine, k)
 
     def inverse_diagonal(self) -> Array:
         """The diagonal of M⁻¹ in the original order of columns, shape (p,)."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.blas import _call
+from rwf.blas import call
 from rwf.threads import in_parallel
 from rwf.tree.dissection import Dissection
 from rwf.tree.schedule import Pile, schedule, threads_for
@@ -104,14 +104,14 @@ def _invert_own(P: Array, S: Array, own: int, rest: int) -> None:
     """S_oo = L⁻ᵀL⁻¹ - Xᵀ S_bo and S_bo = -S_bb X, below the diagonal, from S_bb in its place."""
     front = own + rest
     S[:own, :own] = P[:, :own]
-    _call("dlauum", "L", own, S, front, 0)
+    call("dlauum", "L", own, S, front, 0)
     if not rest:
         return
     X, cross = P[0, own:], S[0, own:]
-    _call("dsymm", "L", "L", rest, own, -1.0, S[own, own:], front, X, front, 0.0, cross, front)
+    call("dsymm", "L", "L", rest, own, -1.0, S[own, own:], front, X, front, 0.0, cross, front)
     for j in range(0, own, STRIP):
         width = min(STRIP, own - j)
-        _call(
+        call(
             "dgemm", "T", "N", own - j, width, rest, -1.0, P[j, own:], front, S[j, own:], front,
             1.0, S[j, j:], front,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from rwf.blas import _call
+from rwf.blas import call
 from rwf.errors import IncompatibleModelsError
 from rwf.factorization import EPSILON, RESOLUTION
 from rwf.features.stack import Stack
@@ -179,7 +179,7 @@ def _add_cells(
         # Targets stand below the features, so that one product gives ZᵀZ and Zᵀy.
         work.values[a * n : (a + k) * n].reshape(k, n)[:] = YT[:, begin:end]
         C = square[: (a + k) ** 2].reshape(a + k, a + k)
-        _call("dsyrk", "L", "T", a + k, n, 1.0, work.values, n, 0.0, C, a + k)
+        call("dsyrk", "L", "T", a + k, n, 1.0, work.values, n, 0.0, C, a + k)
         _fronts.add_packed(C, places, size, total.gram(leaf))
         if leaf not in found:
             found[leaf] = np.zeros((size, k))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.blas import _call
+from rwf.blas import call
 from rwf.evidence import VarianceGradient
 from rwf.features.stack import Stack
 from rwf.posterior import Prediction
@@ -150,7 +150,7 @@ class TreePosterior:
             _fronts.take_packed(S, places, int(tree.fronts[leaf]), scale[active], T)
             V[:] = Z
             # zᵀSz = 2zᵀTz for S = T + Tᵀ, and a triangle costs half as much.
-            _call("dtrmm", "R", "L", "N", "N", n, a, 1.0, T, a, V, n)
+            call("dtrmm", "R", "L", "N", "N", n, a, 1.0, T, a, V, n)
             its = slice(begin, end)
             _rows.moments_of_rows(Z, V, weights[active], mean[its], variance[its])
 
