@@ -15,6 +15,7 @@ import numpy as np
 from experiments.baselines.boosting import Boosting
 from experiments.baselines.exact_gp import ExactGP
 from experiments.baselines.kernel_map import KernelMapRidge, Kind
+from experiments.baselines.kriging import Kriging
 from experiments.baselines.shrinkage import Rule, Shrinkage, translation_invariant, visushrink
 from experiments.baselines.standardized import Method, Standardized
 from experiments.baselines.trivial import Constant, Linear
@@ -119,6 +120,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "exact5k-se": _exact("se", 5000),
         "exact5k-matern12": _exact("matern12", 5000),
         "exact5k-matern32": _exact("matern32", 5000),
+        "kriging": lambda settings, seed: Standardized(Kriging(random_state=seed, **settings)),
         "rbfsampler": _kernel_map("rbfsampler"),
         "nystroem": _kernel_map("nystroem"),
         "boosting": lambda settings, seed: Boosting(random_state=seed, **settings),
@@ -153,6 +155,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "exact5k-se": "exact GP, squared exponential ⁵",
         "exact5k-matern12": "exact GP, Matérn-1/2 ⁵",
         "exact5k-matern32": "exact GP, Matérn-3/2 ⁵",
+        "kriging": "kriging, 16 nearest rows ⁶",
         "rbfsampler": "RBFSampler + BayesianRidge",
         "nystroem": "Nystroem + BayesianRidge",
         "boosting": "HistGradientBoosting ²",
@@ -164,7 +167,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "constant": "constant",
     }
 )
-"""What tables call the methods; the notes ¹ to ⁵ are :data:`NOTES`."""
+"""What tables call the methods; the notes ¹ to ⁶ are :data:`NOTES`."""
 
 NOTES = (
     "¹ ARD, with linear and constant terms; a random subset of 1000 training rows where there are "
@@ -176,6 +179,8 @@ NOTES = (
     "noise is the standard deviation of all predictions.",
     "⁵ ARD, with linear and constant terms; parameters by the evidence of at most 1000 training "
     "rows, then the posterior of at most 5000.",
+    "⁶ Matérn of order 1/2, 3/2 or 5/2, ARD; order and parameters by the densities of at most 6150 "
+    "training rows given their nearest ones.",
 )
 
 

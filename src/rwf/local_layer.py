@@ -33,7 +33,7 @@ from rwf.types import Array, IntArray
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
 """Share and largest number of rows that judge."""
 
-NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.25, 1.0, 4.0, 1e6)
+NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)
 """Candidates: over how many rows the local scale is a mean, and as how many the mean of all counts;
 with the most, there is but one scale."""
 

@@ -1,0 +1,49 @@
+"""Kriging by the nearest rows: what a geostatistician would pick for a map of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+
+from rwf.neighbours import NEIGHBOURS, learn_neighbour_gp
+from rwf.types import Array
+
+
+class Kriging:
+    """A Gaussian process that asks the nearest training rows, in standardised units.
+
+    Args:
+        random_state: seed of the sample of rows on which parameters are learned.
+        n_neighbours: how many rows are asked.
+    """
+
+    def __init__(self, random_state: int, n_neighbours: int = NEIGHBOURS) -> None:
+        self.random_state = random_state
+        self.n_neighbours = n_neighbours
+
+    def fit(self, X: Array, y: Array) -> Self:
+        rng = np.random.default_rng(self.random_state)
+        self._gp = learn_neighbour_gp(X, y, rng, self.n_neighbours)
+        return self
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        found = self._gp.predict(X)
+        return found.mean, np.sqrt(found.variance)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        found = self._gp.predict(X)
+        # A difference of equal numbers where the data pin f down: rounding may leave it below zero.
+        return found.mean, np.sqrt(np.maximum(found.variance - self._noise, 0))
+
+    @property
+    def _noise(self) -> float:
+        return self._gp.kernel.amplitude * self._gp.kernel.nugget
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "noise_variance": self._noise,
+            "order": self._gp.kernel.twice_order / 2,
+            "lengths": self._gp.kernel.lengths.tolist(),
+        }
