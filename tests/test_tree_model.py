@@ -1,4 +1,4 @@
-"""The tree engine behind the regressor: the dense model's numbers, rows that add, and its limits."""
+"""The tree engine behind the regressor: the dense model's numbers, sums of rows, and limits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_it_is_the_dense_model_of_the_same_atoms(fitted):
 
 
 def test_it_learns_and_its_error_bars_are_honest(fitted):
-    X, y, _, model = fitted
+    X, _, _, model = fitted
     new, _, f = chirp(500, X.shape[1], 1)
     mean, std = model.predict_function(new)
     assert np.sqrt(np.mean((mean - f) ** 2)) < 0.5 * np.std(f)
