@@ -1,7 +1,8 @@
 """The demo: wavelet and Fourier features on a step function, with equal columns and equal starts.
 
-The data are the paper's first experiment, :func:`rwf.signals.multi_step`. Each method is fitted on
-the training rows, scored on the held-out rows and drawn in a panel of one figure.
+Beside them stand sparse weights, which find the number of their columns. The data are the paper's
+first experiment, :func:`rwf.signals.multi_step`. Each method is fitted on the training rows, scored
+on the held-out rows and drawn in a panel of one figure.
 """
 
 import logging
@@ -26,10 +27,17 @@ logger = logging.getLogger(__name__)
 
 Regressor: TypeAlias = RWFRegressor | RFFRegressor
 
+
+def _sparse(n_components: int, n_restarts: int, random_state: int) -> RWFRegressor:
+    """Sparse weights have chains in the place of starts, and any number of columns."""
+    return RWFRegressor(prior="sparse", random_state=random_state)
+
+
 METHODS: Mapping[str, Callable[..., Regressor]] = {
     "RWF, as printed": RWFRegressor.from_paper,
-    "RWF": RWFRegressor,
     "RFF": RFFRegressor,
+    "RWF": RWFRegressor,
+    "RWF, sparse": _sparse,
 }
 """What the demo compares: each takes n_components, n_restarts and random_state."""
 
@@ -80,8 +88,8 @@ def run_demo(
         n_train: rows to fit.
         n_test: rows to score, drawn from the same law.
         noise: standard deviation of the noise.
-        n_components: columns of random features, the same for every method.
-        n_restarts: starts after the first, the same for every method.
+        n_components: columns of random features, the same for every method but sparse weights.
+        n_restarts: starts after the first, the same for every method but sparse weights.
         random_state: seed of the data and of every method.
     """
     if n_train < 2 or n_test < 1:
@@ -119,7 +127,7 @@ def _fit(
     make = METHODS[method]
     with warnings.catch_warnings(action="ignore"):  # a few rows, so that compilation is not timed
         make(n_components=8, n_restarts=1, random_state=0).fit(train.X[:40], train.y[:40])
-    logger.info("fitting %s (%d columns, %d starts)", method, n_components, n_restarts + 1)
+    logger.info("fitting %s", method)
     model = make(n_components=n_components, n_restarts=n_restarts, random_state=random_state)
     started = time.perf_counter()
     model.fit(train.X, train.y)
