@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rwf.features.base import AtomMap, PlacedMap, WaveletMap
-from rwf.model import FittedModel, Model
+from rwf.model import FittedModel
+from rwf.models import Model
 from rwf.tree_model import TreeModel
 from rwf.types import Array, IntArray
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from rwf.calibration import ENOUGH_SCORES
 from rwf.errors import NotSparseError
-from rwf.model import FittedModel, Model, collect
+from rwf.model import FittedModel, collect
+from rwf.models import Model
 from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
 from rwf.sparse_model import SparseModel, SparseShape

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.model import Model
+from rwf.models import Model
 from rwf.posterior import normal_log_density
 from rwf.rows import Block
 from rwf.starts import Start

@@ -10,7 +10,8 @@ import numpy as np
 from rwf.background import block_energies, cover_levels
 from rwf.errors import NotPositiveDefiniteError
 from rwf.fit_report import FitReport, leave_one_out_scores, report_on
-from rwf.model import FittedModel, Model, collect
+from rwf.model import FittedModel, collect
+from rwf.models import Model
 from rwf.moments import Moments, RootMoments
 from rwf.noise import NoiseShape, learn_noise
 from rwf.recipes import SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows

@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, Self
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
+from rwf.models import TunedModel, scores
 from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
 from rwf.noise import NoiseShape
 from rwf.posterior import Prediction, normal_log_density
@@ -33,93 +33,8 @@ from rwf.tuning import Tuned, tune
 from rwf.types import Array
 
 
-class Model(Protocol):
-    """What every fitted model can do. All inputs and results are in the units of the data."""
-
-    @property
-    def scaler(self) -> Standardizer: ...
-
-    @property
-    def calibration(self) -> Calibration | None: ...
-
-    @property
-    def n_rows(self) -> float:
-        """Rows seen, by their weights."""
-        ...
-
-    @property
-    def n_outputs(self) -> int: ...
-
-    @property
-    def n_features(self) -> int:
-        """Feature columns."""
-        ...
-
-    @property
-    def maps(self) -> tuple[FeatureMap, ...]:
-        """The blocks of columns."""
-        ...
-
-    @property
-    def form(self) -> str:
-        """How the statistics of the rows are kept."""
-        ...
-
-    @property
-    def at_bounds(self) -> tuple[str, ...]:
-        """Variances that ended on their bounds."""
-        ...
-
-    @property
-    def jitter(self) -> float:
-        """The largest jitter that a factorization needed."""
-        ...
-
-    @property
-    def filled(self) -> bool:
-        """Whether variance is filled up where there are no rows."""
-        ...
-
-    @property
-    def noise_variances(self) -> Array:
-        """σ² of every output, shape (k,)."""
-        ...
-
-    @property
-    def prior_variances(self) -> Array:
-        """Of every column and output, shape (p, k)."""
-        ...
-
-    @property
-    def log_evidence(self) -> float: ...
-
-    def with_rows(self, rows: Block) -> Self: ...
-
-    def without_rows(self) -> Self: ...
-
-    def merged(self, other: Self) -> Self: ...
-
-    def mean(self, X: Array) -> Array: ...
-
-    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]: ...
-
-    def covariance(self, X: Array, *, noise: bool = True) -> Array: ...
-
-    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array: ...
-
-    def coverage(self, X: Array) -> Array: ...
-
-    def log_density(self, rows: Block) -> Array:
-        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
-        ...
-
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
-        """Predictions of training rows, in standardised units, as if each had not been seen."""
-        ...
-
-
 @dataclass(frozen=True)
-class FittedModel:
+class FittedModel(TunedModel):
     """Features, their moments, and the Gaussian over weights that follows.
 
     Args:
@@ -165,33 +80,8 @@ class FittedModel:
         return "root" if isinstance(self.statistics, RootMoments) else "gram"
 
     @property
-    def at_bounds(self) -> tuple[str, ...]:
-        return tuple(name for t in self.tuned for name in t.at_bounds)
-
-    @property
-    def jitter(self) -> float:
-        return max(t.posterior.factor.jitter for t in self.tuned)
-
-    @property
     def filled(self) -> bool:
         return self.cover is not None or (self.dropped is not None and self.projected is None)
-
-    @property
-    def noise_variances(self) -> Array:
-        noise = np.array([t.posterior.noise_variance for t in self.tuned])
-        return noise * self.scaler.y.scale**2
-
-    @property
-    def prior_variances(self) -> Array:
-        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
-        return priors * self.scaler.y.scale**2
-
-    @property
-    def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
-        if self.calibration is None:
-            return np.ones(self.statistics.n_outputs)
-        return self.calibration.inflation
 
     def judges(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest.
@@ -207,17 +97,8 @@ class FittedModel:
 
     def calibrated(self, known: Block) -> FittedModel:
         """The model with scores of these rows, in standardised units."""
-        known = self.judges(known)
-        scores = np.empty_like(known.y)
-        for output in range(known.y.shape[1]):
-            p = self.leave_one_out(known, output)
-            scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
-        model = replace(self, calibration=Calibration(scores))
-        # What was tuned stays: only its scale changes.
-        factors = model.inflation / self.inflation
-        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
-        model.__dict__["tuned"] = tuned
-        return model
+        model = replace(self, calibration=Calibration(scores(self, self.judges(known))))
+        return self.keep_tuned(model)
 
     @property
     def projected(self) -> ProjectedFeatures | None:

@@ -20,7 +20,8 @@ from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.features.mixture import ProjectedFeatures
 from rwf.fit_report import FitReport
 from rwf.fitting import fit
-from rwf.model import FittedModel, Model
+from rwf.model import FittedModel
+from rwf.models import Model
 from rwf.pruning import Pruning, prune
 from rwf.recipes import IndependentRecipe, Noise, Recipe, Settings
 from rwf.scaling import Standardizer

@@ -10,6 +10,7 @@ import numpy as np
 from rwf.calibration import Calibration
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
+from rwf.models import scores
 from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block
 from rwf.scaling import Standardizer
@@ -63,11 +64,7 @@ class SparseModel:
 
     def calibrated(self, known: Block) -> SparseModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
-        scores = np.empty_like(known.y)
-        for output in range(self.n_outputs):
-            p = self._posteriors[output].leave_one_out(_output(known, output))
-            scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
-        return replace(self, calibration=Calibration(scores))
+        return replace(self, calibration=Calibration(scores(self, known)))
 
     @property
     def inflation(self) -> Array:

@@ -13,6 +13,7 @@ from rwf.calibration import Calibration
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.stack import Stack
+from rwf.models import TunedModel, scores
 from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block, blocks
 from rwf.scaling import Standardizer
@@ -46,7 +47,7 @@ class TreeShape:
 
 
 @dataclass(frozen=True)
-class TreeModel:
+class TreeModel(TunedModel):
     """Atoms, their moments, and the posterior that follows.
 
     Args:
@@ -67,23 +68,7 @@ class TreeModel:
 
     def calibrated(self, known: Block) -> TreeModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
-        scores = np.empty_like(known.y)
-        for output in range(self.n_outputs):
-            p = self.leave_one_out(known, output)
-            scores[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
-        model = replace(self, calibration=Calibration(scores))
-        # What was tuned stays: only its scale changes.
-        factors = model.inflation / self.inflation
-        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
-        model.__dict__["tuned"] = tuned
-        return model
-
-    @property
-    def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
-        if self.calibration is None:
-            return np.ones(self.n_outputs)
-        return self.calibration.inflation
+        return self.keep_tuned(replace(self, calibration=Calibration(scores(self, known))))
 
     @cached_property
     def tuned(self) -> tuple[TunedTree, ...]:
@@ -133,26 +118,8 @@ class TreeModel:
         return "tree"
 
     @property
-    def at_bounds(self) -> tuple[str, ...]:
-        return tuple(name for t in self.tuned for name in t.at_bounds)
-
-    @property
-    def jitter(self) -> float:
-        return max(t.posterior.factor.jitter for t in self.tuned)
-
-    @property
     def filled(self) -> bool:
         return self.cover is not None
-
-    @property
-    def noise_variances(self) -> Array:
-        noise = np.array([t.posterior.noise_variance for t in self.tuned])
-        return noise * self.scaler.y.scale**2
-
-    @property
-    def prior_variances(self) -> Array:
-        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
-        return priors * self.scaler.y.scale**2
 
     @property
     def log_evidence(self) -> float:

@@ -1,0 +1,160 @@
+"""What every fitted model can do, and what those have in common whose variances are tuned."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from rwf.calibration import Calibration
+from rwf.features.base import FeatureMap
+from rwf.posterior import Prediction
+from rwf.rows import Block
+from rwf.scaling import Standardizer
+from rwf.tree import TunedTree
+from rwf.tuning import Tuned
+from rwf.types import Array
+
+Tuning = TypeVar("Tuning", bound="TunedModel")
+
+
+class Model(Protocol):
+    """What every fitted model can do. All inputs and results are in the units of the data."""
+
+    @property
+    def scaler(self) -> Standardizer: ...
+
+    @property
+    def calibration(self) -> Calibration | None: ...
+
+    @property
+    def n_rows(self) -> float:
+        """Rows seen, by their weights."""
+        ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    @property
+    def n_features(self) -> int:
+        """Feature columns."""
+        ...
+
+    @property
+    def maps(self) -> tuple[FeatureMap, ...]:
+        """The blocks of columns."""
+        ...
+
+    @property
+    def form(self) -> str:
+        """How the statistics of the rows are kept."""
+        ...
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        """Variances that ended on their bounds."""
+        ...
+
+    @property
+    def jitter(self) -> float:
+        """The largest jitter that a factorization needed."""
+        ...
+
+    @property
+    def filled(self) -> bool:
+        """Whether variance is filled up where there are no rows."""
+        ...
+
+    @property
+    def noise_variances(self) -> Array:
+        """σ² of every output, shape (k,)."""
+        ...
+
+    @property
+    def prior_variances(self) -> Array:
+        """Of every column and output, shape (p, k)."""
+        ...
+
+    @property
+    def log_evidence(self) -> float: ...
+
+    def with_rows(self, rows: Block) -> Self: ...
+
+    def without_rows(self) -> Self: ...
+
+    def merged(self, other: Self) -> Self: ...
+
+    def mean(self, X: Array) -> Array: ...
+
+    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]: ...
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array: ...
+
+    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array: ...
+
+    def coverage(self, X: Array) -> Array: ...
+
+    def log_density(self, rows: Block) -> Array:
+        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
+        ...
+
+    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+        """Predictions of training rows, in standardised units, as if each had not been seen."""
+        ...
+
+
+def scores(model: Model, known: Block) -> Array:
+    """Leave-one-out errors of rows, in standardised units, over their deviations, shape (n, k)."""
+    found = np.empty_like(known.y)
+    for output in range(model.n_outputs):
+        p = model.leave_one_out(known, output)
+        found[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
+    return found
+
+
+class TunedModel:
+    """Models whose variances are tuned from moments, each output by itself."""
+
+    scaler: Standardizer
+    calibration: Calibration | None
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def tuned(self) -> Sequence[Tuned | TunedTree]:
+        """Variances and posterior of each output."""
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        return tuple(name for t in self.tuned for name in t.at_bounds)
+
+    @property
+    def jitter(self) -> float:
+        return max(t.posterior.factor.jitter for t in self.tuned)
+
+    @property
+    def noise_variances(self) -> Array:
+        noise = np.array([t.posterior.noise_variance for t in self.tuned])
+        return noise * self.scaler.y.scale**2
+
+    @property
+    def prior_variances(self) -> Array:
+        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
+        return priors * self.scaler.y.scale**2
+
+    @property
+    def inflation(self) -> Array:
+        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
+        return np.ones(self.n_outputs) if self.calibration is None else self.calibration.inflation
+
+    def keep_tuned(self, model: Tuning) -> Tuning:
+        """Another model of the same statistics with what was tuned here: only its scale changes."""
+        factors = model.inflation / self.inflation
+        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
+        model.__dict__["tuned"] = tuned
+        return model
