@@ -18,8 +18,9 @@ ORDER = [
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
     "training", "projection", "noise", "background", "dropped", "calibration", "local_layer",
-    "models", "model", "sparse_model", "tree_model", "fit_report", "cells", "tree_learning",
-    "adaptation", "recipes", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
+    "models", "model", "sparse_model", "tree_model", "fit_report", "varying", "cells",
+    "tree_learning", "adaptation", "recipes", "choice", "fitting", "selection", "pruning",
+    "anatomy", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

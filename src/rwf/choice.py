@@ -9,13 +9,14 @@ import numpy as np
 
 from rwf.calibration import ENOUGH_SCORES
 from rwf.errors import NotSparseError
-from rwf.model import FittedModel, collect
+from rwf.model import FittedModel
 from rwf.models import Model
-from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
+from rwf.recipes import ADAPTIVE_ROWS, SAMPLE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
 from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Start
 from rwf.tree_model import TreeModel, TreeShape
+from rwf.varying import Source, with_noise
 
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
@@ -86,5 +87,10 @@ def _model(learned: Learned, lesson: Lesson, rows: Block) -> Model:
         return SparseModel.of(lesson.scaler, learned.shape, rows)
     if isinstance(learned.shape, TreeShape):
         return TreeModel(lesson.scaler, learned.shape, learned.shape.collect(None, rows))
-    statistics = collect(None, learned.shape, rows, root=False)
-    return FittedModel(lesson.scaler, learned.shape, statistics, lesson.settings.learn_priors)
+    settings, source = lesson.settings, Source(None, rows)
+    statistics = source.statistics(learned.shape, root=False)
+    plain = FittedModel(lesson.scaler, learned.shape, statistics, settings.learn_priors)
+    # Priors differ in whether their noise can vary, so each competes with the noise that suits it.
+    scored = some_rows(rows, SAMPLE_ROWS, lesson.rng)
+    model = plain.calibrated(scored)
+    return with_noise(model, source, scored, settings.noise, lesson.rng, lesson.progress)

@@ -17,7 +17,6 @@ from rwf.recipes import (
     ADAPTIVE_ROWS,
     AdaptiveRecipe,
     CellsRecipe,
-    Noise,
     ProjectedRecipe,
     Recipe,
     SparseRecipe,
@@ -26,6 +25,7 @@ from rwf.recipes import (
 from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
 from rwf.types import Array
+from rwf.varying import Noise
 from rwf.wavelets import CompactHat, Wavelet, as_wavelet
 
 Engine = Literal["auto", "dense", "tree"]

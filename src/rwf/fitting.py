@@ -9,11 +9,9 @@ import numpy as np
 
 from rwf.background import block_energies, cover_levels
 from rwf.errors import NotPositiveDefiniteError
-from rwf.fit_report import FitReport, leave_one_out_scores, report_on
-from rwf.model import FittedModel, collect
+from rwf.fit_report import FitReport, report_on
+from rwf.model import FittedModel
 from rwf.models import Model
-from rwf.moments import Moments, RootMoments
-from rwf.noise import NoiseShape, learn_noise
 from rwf.recipes import SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows
 from rwf.rows import Block, sample
 from rwf.scaling import Standardizer
@@ -21,9 +19,7 @@ from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Progress
 from rwf.training import LOW_DIMENSION, Shape
 from rwf.tree_model import TreeModel, TreeShape
-
-NOISE_ROUNDS = 2
-"""How often varying noise and the rest of the model are fitted in turn."""
+from rwf.varying import Source, with_noise
 
 
 @dataclass
@@ -81,7 +77,7 @@ def fit(
         model = _gaussian(scaler, learned.shape, source, scored, settings, progress)
         watch.lap("pass and tuning")
         model = model.calibrated(scored)
-        model = _with_noise(model, source, scored, settings, rng, progress)
+        model = with_noise(model, source, scored, settings.noise, rng, progress)
     report = report_on(
         model,
         scored,
@@ -96,20 +92,6 @@ def fit(
         f"fitted {len(rows)} rows with {report.n_features} features: {report.nll:.4f} nats per row"
     )
     return model, report
-
-
-@dataclass(frozen=True)
-class Source:
-    """All rows: in standardised units, or in their own together with a scaler."""
-
-    scaler: Standardizer | None
-    rows: Block
-
-    def statistics(
-        self, shape: Shape, *, root: bool, noise: NoiseShape | None = None
-    ) -> Moments | RootMoments:
-        """The moments of all rows, in one pass."""
-        return collect(self.scaler, shape, self.rows, root, noise)
 
 
 def _on_tree(
@@ -147,55 +129,6 @@ def _gaussian(
         model = replace(model, statistics=source.statistics(shape, root=True))
     len(model.tuned)  # tuned here, so that its time is reported
     return model
-
-
-def _with_noise(
-    model: FittedModel,
-    source: Source,
-    scored: Block,
-    settings: Settings,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> FittedModel:
-    """The model with noise as the settings ask for it."""
-    few = scored.X.shape[1] <= LOW_DIMENSION
-    if settings.noise == "constant" or (settings.noise == "auto" and not few):
-        return model
-    varying = _with_varying_noise(model, source, scored, rng)
-    model = varying if settings.noise == "varying" else _better(model, varying, scored)
-    progress(f"noise {'constant' if model.noise is None else 'varying'}")
-    return model
-
-
-def _with_varying_noise(
-    model: FittedModel, source: Source, scored: Block, rng: np.random.Generator
-) -> FittedModel:
-    """The model with noise learned from its own leave-one-out errors, twice over."""
-    plain, root = model, isinstance(model.statistics, RootMoments)
-    for _ in range(NOISE_ROUNDS):
-        judges = model.judges(scored)
-        errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
-        for output, tuned in enumerate(model.tuned):
-            sigma2 = tuned.posterior.noise_variance
-            own = sigma2 * (1.0 if model.noise is None else model.noise(judges.X))
-            p = model.leave_one_out(judges, output)
-            errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
-            variances[:, output] = np.maximum(p.variance - own, 0.0) / sigma2
-        noise = learn_noise(judges.X, errors, variances, judges.weights, rng)
-        statistics = source.statistics(plain.shape, root=root, noise=noise)
-        model = replace(plain, noise=noise, statistics=statistics, calibration=None)
-        model = model.calibrated(scored)
-    return model
-
-
-def _better(plain: FittedModel, varying: FittedModel, scored: Block) -> FittedModel:
-    """The varying noise if leave-one-out densities are clearly in its favour."""
-    assert varying.noise is not None
-    judges = plain.judges(scored)
-    gain = leave_one_out_scores(plain, judges) - leave_one_out_scores(varying, judges)
-    gain -= len(varying.noise.weights) / len(judges)
-    sure = float(gain.std()) / np.sqrt(len(gain))
-    return varying if float(gain.mean()) > sure else plain
 
 
 def _resolved(model: FittedModel) -> bool:

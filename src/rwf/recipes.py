@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rwf.training import Shape, climb, draw_stack, learn_shape
 from rwf.tree import AtomTree, draw_tree_frame, fitting
 from rwf.tree_learning import learn_tree
 from rwf.tree_model import TreeShape
+from rwf.varying import Noise
 from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
 
@@ -65,8 +66,6 @@ MOST_ACTIVE = 1 / 12
 """Active atoms per row beyond which sparse weights do not compete."""
 
 POLISH_ITERATIONS = 20
-
-Noise = Literal["auto", "constant", "varying"]
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from rwf.fitting import fit
 from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.pruning import Pruning, prune
-from rwf.recipes import IndependentRecipe, Noise, Recipe, Settings
+from rwf.recipes import IndependentRecipe, Recipe, Settings
 from rwf.scaling import Standardizer
 from rwf.types import Array
 from rwf.validation import check_inputs, check_rows
+from rwf.varying import Noise
 
 Trend = Literal["linear", "constant", "none"]
 Variances = Literal["block", "unit"]
