@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -70,7 +71,9 @@ def test_rows_add_in_any_split(fitted):
     blank = model.without_rows()
     with pytest.raises(ValueError, match="no rows yet"):
         blank.predict(X)
-    halves = [model.without_rows().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
+    # A copy that has been to another process is still the same model.
+    blanks = [model.without_rows(), pickle.loads(pickle.dumps(model.without_rows()))]
+    halves = [blanks[i].partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
     merged = halves[0].merge(halves[1])
     for a, b in zip(merged.predict(X, True), model.predict(X, True), strict=True):
         assert_allclose(a, b, rtol=1e-7)

@@ -31,6 +31,15 @@ class SparseShape:
     fits: tuple[WindowedFit, ...]
     gaps: Gaps | None
 
+    def same_as(self, other: SparseShape) -> bool:
+        """Whether both have the same atoms and states, be it in a copy from another process."""
+        mine, theirs = ([w for fit in s.fits for w in fit.windows] for s in (self, other))
+        return (
+            [len(fit.windows) for fit in self.fits] == [len(fit.windows) for fit in other.fits]
+            and [(w.low, w.high) for w in mine] == [(w.low, w.high) for w in theirs]
+            and all(a.fit.same_as(b.fit) for a, b in zip(mine, theirs, strict=True))
+        )
+
     def collect(self, rows: Block) -> tuple[WindowMoments, ...]:
         """Moments of rows in standardised units, of each output. They add."""
         return tuple(fit.collect(part) for fit, part in zip(self.fits, _outputs(rows), strict=True))
@@ -157,7 +166,7 @@ class SparseModel:
 
     def merged(self, other: SparseModel) -> SparseModel:
         """The model of both models' rows; their atoms must be the same."""
-        if other.shape is not self.shape:
+        if not self.shape.same_as(other.shape):
             raise IncompatibleModelsError(
                 "the two models have different atoms, so their statistics do not add. Fit one "
                 "model, give each part of the data a copy of it made by without_rows(), call "

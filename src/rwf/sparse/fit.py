@@ -79,6 +79,18 @@ class SparseFit:
     draws: tuple[Draw, ...]
     report: SparseReport
 
+    def same_as(self, other: SparseFit) -> bool:
+        """Whether both have the same columns and states."""
+        probe = np.random.default_rng(0).normal(size=(8, 1))
+        if len(self.draws) != len(other.draws) or not np.array_equal(
+            self.features(probe), other.features(probe)
+        ):
+            return False
+        return all(
+            a.noise_variance == b.noise_variance and np.array_equal(a.atoms, b.atoms)
+            for a, b in zip(self.draws, other.draws, strict=True)
+        )
+
     def collect(self, rows: Block) -> Moments:
         """Moments of rows over the features. They add."""
         parts = blocks(rows, self.features.n_features)
