@@ -17,7 +17,7 @@ from rwf.features.base import FeatureMap
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.moments import Moments, accumulate
-from rwf.posterior import normal_log_density
+from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block, blocks, hold_out
 from rwf.starts import Progress, Start
 from rwf.threads import in_parallel
@@ -113,8 +113,12 @@ def held_out_log_density(tuned: Sequence[Tuned], stack: Stack, rows: Block) -> f
     if len(rows) == 0:
         return None
     Z = np.asarray(stack(rows.X), dtype=np.float64)
+    return mean_log_density([t.posterior.predict(Z) for t in tuned], rows)
+
+
+def mean_log_density(predictions: Sequence[Prediction], rows: Block) -> float:
+    """The same from the predictions of each output."""
     total = np.zeros(len(rows))
-    for output, t in enumerate(tuned):
-        p = t.posterior.predict(Z)
+    for output, p in enumerate(predictions):
         total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
     return float(np.average(total, weights=rows.weights))

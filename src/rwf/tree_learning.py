@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rwf.cells import in_cells
+from rwf.cells import in_cells, mean_log_density
 from rwf.features.stack import Stack
-from rwf.posterior import normal_log_density
 from rwf.rows import Block, hold_out
 from rwf.starts import Progress, Start
 from rwf.tree import AtomTree, TreeMoments, TunedTree, accumulate_tree, power_law, settle_tree
@@ -50,7 +49,9 @@ def learn_tree(
             iterations=sum(t.evaluations for t in tuned),
             seconds=time.perf_counter() - begun,
             name="one variance an octave" if width is None else f"cells of {width:g} scales",
-            held_out=_held_out_density(tuned, held),
+            held_out=mean_log_density([t.posterior.predict(held.X) for t in tuned], held)
+            if len(held)
+            else None,
         )
         progress(f"{report.name}: held-out log density {report.held_out}")
         tried.append((replace(tree, columns=replace(tree.columns, features=stack)), tuned, report))
@@ -64,14 +65,3 @@ def _settled(moments: TreeMoments, stack: Stack, starts: Sequence[Variances]) ->
         settle_tree(moments, output, stack.groups, start, parents=stack.parents)
         for output, start in enumerate(starts)
     ]
-
-
-def _held_out_density(tuned: Sequence[TunedTree], rows: Block) -> float | None:
-    """Mean log density of rows that were kept back, all outputs together, if there are any."""
-    if len(rows) == 0:
-        return None
-    total = np.zeros(len(rows))
-    for output, t in enumerate(tuned):
-        p = t.posterior.predict(rows.X)
-        total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
-    return float(np.average(total, weights=rows.weights))
