@@ -17,10 +17,10 @@ ORDER = [
     "rows", "posterior", "moments", "evidence", "exact",
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
-    "training", "projection", "noise", "background", "dropped", "calibration", "local_layer",
-    "models", "model", "sparse_model", "tree_model", "fit_report", "varying", "cells",
-    "tree_learning", "adaptation", "recipes", "choice", "fitting", "selection", "pruning",
-    "anatomy", "theory",
+    "training", "projection", "variance", "background", "dropped", "calibration",
+    "models", "corrections", "error_scale", "local_layer", "second_opinion", "model",
+    "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
+    "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
     "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
 ]  # fmt: skip

@@ -322,7 +322,9 @@ def test_varying_noise_improves_the_density_and_streams(rng):
     x, y, _ = noisy(700, rng)
     nll = {}
     for noise in ("constant", "auto"):
-        model = RWFRegressor(60, prior="cells", noise=noise, random_state=0).fit(x[::2], y[::2])
+        model = RWFRegressor(
+            60, prior="cells", noise=noise, error_bars="global", random_state=0
+        ).fit(x[::2], y[::2])
         mean, std = model.predict(x[1::2], return_std=True)
         nll[noise] = np.mean(np.log(std) + 0.5 * ((y[1::2] - mean) / std) ** 2)
     assert nll["auto"] < nll["constant"] - 0.15

@@ -33,7 +33,8 @@ class Fitted:
         self.posterior = settle_tree(moments, 0, features.groups, power_law(features)).posterior
         held = rows_to_judge(len(X), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
-        self.layer = learn_local_layer(X, y, held, unseen, rng)
+        found = learn_local_layer(X, y, held, unseen, rng)
+        self.layer = None if found is None else found.layer
 
     def predict(self, X):
         model = self.posterior.predict(X)
@@ -136,8 +137,8 @@ def test_units_of_y_do_not_matter(rng):
         model = Prediction(factor * constant.mean + shift, factor**2 * constant.variance)
         unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
-        layer = learn_local_layer(X[:800], factor * y[:800] + shift, held, unseen, generator)
-        return layer.predict(X[800:], there)
+        found = learn_local_layer(X[:800], factor * y[:800] + shift, held, unseen, generator)
+        return found.layer.predict(X[800:], there)
 
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
     assert_allclose((other.mean + 9.0) / 50.0, one.mean, rtol=1e-6)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rwf.building import build
 from rwf.calibration import ENOUGH_SCORES
 from rwf.errors import NotSparseError
-from rwf.model import FittedModel
-from rwf.models import Model
-from rwf.recipes import ADAPTIVE_ROWS, SAMPLE_ROWS, Learned, Lesson, Recipe, some_rows
+from rwf.models import log_density
+from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
-from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Start
-from rwf.tree_model import TreeModel, TreeShape
-from rwf.varying import Source, with_noise
+from rwf.varying import Source
 
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
@@ -61,11 +59,16 @@ class ChosenRecipe:
         densities = {}
         for (name, recipe), stream in zip(able.items(), rng.spawn(len(able)), strict=True):
             try:
-                model = _model(learned(recipe.sketch(), kept, stream), lesson, kept)
+                found = learned(recipe.sketch(), kept, stream)
+                own = replace(lesson, known=kept, rng=stream)
+                # Each competes with the noise and the error bars that suit it.
+                model, scale = build(found.shape, own, Source(None, kept))
             except NotSparseError as reason:
                 lesson.progress(f"prior {name!r} stands back: {reason}")
                 continue
-            densities[name] = float(model.log_density(held).mean())
+            X = lesson.scaler.original_inputs(held.X)
+            factors = None if scale is None else scale.variances(model, X)
+            densities[name] = float(log_density(model, held, factors).mean())
             lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
         best = max(densities, key=lambda name: densities[name])
         found = learned(able[best], known, rng)
@@ -79,18 +82,3 @@ class ChosenRecipe:
             for s in found.starts
         )
         return replace(found, starts=chosen + tried)
-
-
-def _model(learned: Learned, lesson: Lesson, rows: Block) -> Model:
-    """The model of rows in standardised units."""
-    if isinstance(learned.shape, SparseShape):
-        return SparseModel.of(lesson.scaler, learned.shape, rows)
-    if isinstance(learned.shape, TreeShape):
-        return TreeModel(lesson.scaler, learned.shape, learned.shape.collect(None, rows))
-    settings, source = lesson.settings, Source(None, rows)
-    statistics = source.statistics(learned.shape, root=False)
-    plain = FittedModel(lesson.scaler, learned.shape, statistics, settings.learn_priors)
-    # Priors differ in whether their noise can vary, so each competes with the noise that suits it.
-    scored = some_rows(rows, SAMPLE_ROWS, lesson.rng)
-    model = plain.calibrated(scored)
-    return with_noise(model, source, scored, settings.noise, lesson.rng, lesson.progress)

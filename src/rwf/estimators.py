@@ -13,6 +13,8 @@ from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
+from rwf.model import FittedModel
+from rwf.models import Model
 from rwf.recipes import (
     ADAPTIVE_ROWS,
     AdaptiveRecipe,
@@ -22,8 +24,9 @@ from rwf.recipes import (
     SparseRecipe,
     TreeRecipe,
 )
-from rwf.regression import FeatureRegressor, RandomState, Trend, Variances, is_count
+from rwf.regression import ErrorBars, FeatureRegressor, RandomState, Trend, Variances, is_count
 from rwf.scaling import Standardizer
+from rwf.tree_model import TreeModel
 from rwf.types import Array
 from rwf.varying import Noise
 from rwf.wavelets import CompactHat, Wavelet, as_wavelet
@@ -93,6 +96,11 @@ class RWFRegressor(FeatureRegressor):
         trend: "linear", "constant" or "none".
         noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
             leave-one-out densities for up to three columns and takes "constant" for more.
+        error_bars: "local" lets error bars follow the size of leave-one-out errors by place, in up
+            to three columns and where that raises their density; "global" does not.
+        second_opinion: ask the 16 nearest training rows too, and blend both by how they do on
+            unseen rows. It finds what is finer than the atoms, so it is for dense grids and
+            rasters; but then the model keeps all training rows.
         fill: in up to three columns, give f back the prior variance that local atoms lack in gaps
             and beyond the data.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
@@ -117,6 +125,8 @@ class RWFRegressor(FeatureRegressor):
         log_skewed: bool = True,
         trend: Trend = "linear",
         noise: Noise = "auto",
+        error_bars: ErrorBars = "local",
+        second_opinion: bool = False,
         fill: bool = True,
         variances: Variances = "block",
         max_iter: int = 60,
@@ -136,6 +146,8 @@ class RWFRegressor(FeatureRegressor):
         self.log_skewed = log_skewed
         self.trend = trend
         self.noise = noise
+        self.error_bars = error_bars
+        self.second_opinion = second_opinion
         self.fill = fill
         self.variances = variances
         self.max_iter = max_iter
@@ -171,6 +183,7 @@ class RWFRegressor(FeatureRegressor):
             ard=False,
             trend="none",
             noise="constant",
+            error_bars="global",
             fill=False,
             variances="unit",
             max_iter=max_iter,
@@ -197,7 +210,7 @@ class RWFRegressor(FeatureRegressor):
                 "leave them out, or choose prior='independent'."
             )
         trend, low = self._trend(), self.n_features_in_ <= max(DENSITY)
-        if self._takes_tree(n):
+        if self._reason_for_tree(n):
             return TreeRecipe(self.n_features_in_, trend)
         recipes: dict[str, Recipe] = {"projected": ProjectedRecipe(trend)}
         if low:
@@ -217,25 +230,39 @@ class RWFRegressor(FeatureRegressor):
             )
         return recipes[self.prior]
 
-    def _takes_tree(self, n: int) -> bool:
-        """Whether the tree engine is asked for, or suits best what is asked for."""
+    def _reason_for_tree(self, n: int) -> str:
+        """Why the tree engine must or should be taken; nothing if it should not."""
         d, possible = self.n_features_in_, self.prior in ("auto", "cells")
-        possible = possible and self.noise != "varying" and d <= max(DENSITY)
+        possible = possible and d <= max(DENSITY)
         if self.engine == "tree" and not possible:
             raise ValueError(
-                "engine='tree' is for up to three input columns, prior='auto' or 'cells', and "
-                f"noise that does not vary, but X has {d} columns, and prior={self.prior!r} and "
-                f"noise={self.noise!r} were given: leave those out, or choose engine='dense'."
+                "engine='tree' is for up to three input columns and prior='auto' or 'cells', but X "
+                f"has {d} columns, and prior={self.prior!r} was given: leave that out, or choose "
+                "engine='dense'."
             )
-        if self.engine != "auto":
-            return self.engine == "tree"
-        if self.n_components is not None:
-            return possible and self.n_components > MOST_DENSE
-        return possible and d <= 2 and n > ADAPTIVE_ROWS
+        if self.engine == "tree":
+            return "engine='tree' was asked for"
+        if self.engine == "dense" or not possible:
+            return ""
+        if self.n_components is None and d <= 2 and n > ADAPTIVE_ROWS:
+            return f"{n} rows are more than {ADAPTIVE_ROWS}, on {d} input column(s)"
+        if self.n_components is not None and self.n_components > MOST_DENSE:
+            return f"{self.n_components} columns are more than {MOST_DENSE}"
+        return ""
+
+    def _engine(self, n: int, model: Model) -> str:
+        if isinstance(model, TreeModel):
+            why = self._reason_for_tree(n) or "cells on it predicted held-out rows best"
+            return f"tree: {why}"
+        if self.engine == "dense":
+            return "dense: engine='dense' was asked for"
+        if isinstance(model, FittedModel) and model.n_features > MOST_DENSE:
+            return f"dense: prior={self.prior!r} has no other"
+        return f"dense: {model.n_features} columns"
 
     def _tree_may_compete(self) -> bool:
         """Whether a tree may take part where held-out rows choose."""
-        return self.n_features_in_ <= 2 and self.n_components is None and self.noise != "varying"
+        return self.n_features_in_ <= 2 and self.n_components is None
 
     def _sparse_is_free(self) -> bool:
         """Whether nothing was asked for that sparse weights cannot give."""
@@ -319,6 +346,9 @@ class RFFRegressor(FeatureRegressor):
         trend: "linear", "constant" or "none".
         noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
             leave-one-out densities for up to three columns and takes "constant" for more.
+        error_bars: "local" lets error bars follow the size of leave-one-out errors by place, in up
+            to three columns and where that raises their density; "global", as is usual for a
+            stationary model, does not.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
         max_iter: iterations of L-BFGS for the shape.
         n_restarts: further starts; the one of highest evidence wins.
@@ -338,6 +368,7 @@ class RFFRegressor(FeatureRegressor):
         log_skewed: bool = True,
         trend: Trend = "linear",
         noise: Noise = "auto",
+        error_bars: ErrorBars = "global",
         variances: Variances = "block",
         max_iter: int = 60,
         n_restarts: int = 2,
@@ -351,6 +382,7 @@ class RFFRegressor(FeatureRegressor):
         self.log_skewed = log_skewed
         self.trend = trend
         self.noise = noise
+        self.error_bars = error_bars
         self.variances = variances
         self.max_iter = max_iter
         self.n_restarts = n_restarts

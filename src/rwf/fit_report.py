@@ -33,6 +33,7 @@ class FitReport:
             not see.
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
+        engine: which engine fitted the rows, and why.
     """
 
     starts: tuple[Start, ...]
@@ -45,6 +46,7 @@ class FitReport:
     nll: float
     constant_nll: float
     linear_nll: float
+    engine: str = ""
 
     @property
     def beats_trivial(self) -> bool:
@@ -55,6 +57,7 @@ class FitReport:
 
 def report_on(
     model: Model,
+    factors: Array | None,
     known: Block,
     starts: Sequence[Start],
     at_bounds: tuple[str, ...],
@@ -62,9 +65,12 @@ def report_on(
     n_learned: int,
     seconds: dict[str, float],
 ) -> FitReport:
-    """Describe a fit; ``known`` are rows, in standardised units, on which to score the model."""
+    """Describe a fit; ``known`` are rows, in standardised units, on which to score the model.
+
+    Its variances are multiplied by factors, shape (n, k), if there are any.
+    """
     ones = np.ones((len(known), 1))
-    own = leave_one_out_scores(model, known) + n_learned / len(known)
+    own = leave_one_out_scores(model, known, factors) + n_learned / len(known)
     constant = _least_squares_scores(ones, known)
     linear = _least_squares_scores(np.hstack([ones, known.X]), known)
     unit = float(np.log(model.scaler.y.scale).sum())
@@ -82,12 +88,16 @@ def report_on(
     )
 
 
-def leave_one_out_scores(model: Model, rows: Block) -> Array:
-    """Leave-one-out negative log densities of rows in standardised units, summed over outputs."""
+def leave_one_out_scores(model: Model, rows: Block, factors: Array | None = None) -> Array:
+    """Leave-one-out negative log densities of rows in standardised units, summed over outputs.
+
+    Variances are multiplied by factors, shape (n, k), if there are any.
+    """
     total = np.zeros(len(rows))
     for k in range(model.n_outputs):
         p = model.leave_one_out(rows, k)
-        total -= normal_log_density(rows.y[:, k] - p.mean, p.variance)
+        variance = p.variance if factors is None else factors[:, k] * p.variance
+        total -= normal_log_density(rows.y[:, k] - p.mean, variance)
     return total
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from rwf.background import block_energies, cover_levels
-from rwf.errors import NotPositiveDefiniteError
+from rwf.building import build
+from rwf.corrections import Correction
 from rwf.fit_report import FitReport, report_on
-from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.recipes import SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows
 from rwf.rows import Block, sample
 from rwf.scaling import Standardizer
-from rwf.sparse_model import SparseModel, SparseShape
+from rwf.second_opinion import learn_second_opinion
 from rwf.starts import Progress
-from rwf.training import LOW_DIMENSION, Shape
-from rwf.tree_model import TreeModel, TreeShape
-from rwf.varying import Source, with_noise
+from rwf.varying import Source
 
 
 @dataclass
@@ -39,7 +36,7 @@ def fit(
     settings: Settings,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[Model, FitReport]:
+) -> tuple[Model, Correction | None, FitReport]:
     """Learn the shape on a sample of rows, then fit all of them in one pass.
 
     Args:
@@ -58,28 +55,25 @@ def fit(
         known if everything else rows, ard=settings.ard, log_skewed=settings.log_skewed
     )
     known = scaler.rows(known)
-    learned = recipe.learn(Lesson(scaler, known, everything, n_features, settings, rng, progress))
+    lesson = Lesson(scaler, known, everything, n_features, settings, rng, progress)
+    learned = recipe.learn(lesson)
     watch.lap("shape")
     # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
     # on their order.
     source = Source(None, known) if everything else Source(scaler, rows)
+    model, scale = build(learned.shape, lesson, source)
+    correction: Correction | None = scale
+    watch.lap("pass and tuning")
+    if settings.second_opinion:
+        standardized = source.rows if source.scaler is None else source.scaler.rows(source.rows)
+        correction = learn_second_opinion(model, scale, standardized, rng) or scale
+        watch.lap("second opinion")
     scored = some_rows(known, SAMPLE_ROWS, rng)
-    model: Model
-    if isinstance(learned.shape, SparseShape):
-        model = SparseModel.of(scaler, learned.shape, known)
-        watch.lap("pass and tuning")
-        model = model.calibrated(scored)
-    elif isinstance(learned.shape, TreeShape):
-        model = _on_tree(scaler, learned.shape, source, scored, settings)
-        watch.lap("pass and tuning")
-        model = model.calibrated(scored)
-    else:
-        model = _gaussian(scaler, learned.shape, source, scored, settings, progress)
-        watch.lap("pass and tuning")
-        model = model.calibrated(scored)
-        model = with_noise(model, source, scored, settings.noise, rng, progress)
+    X = scaler.original_inputs(scored.X)
+    factors = None if scale is None else scale.variances(model, X)
     report = report_on(
         model,
+        factors,
         scored,
         learned.starts,
         learned.at_bounds,
@@ -91,49 +85,4 @@ def fit(
     progress(
         f"fitted {len(rows)} rows with {report.n_features} features: {report.nll:.4f} nats per row"
     )
-    return model, report
-
-
-def _on_tree(
-    scaler: Standardizer, shape: TreeShape, source: Source, scored: Block, settings: Settings
-) -> TreeModel:
-    """The model of all rows on the tree engine."""
-    cover = None
-    if settings.fill:
-        energies = shape.tree.block_energies(scored.X)
-        cover = cover_levels(energies, shape.features.local_blocks)
-    model = TreeModel(scaler, shape, shape.collect(source.scaler, source.rows), cover=cover)
-    len(model.tuned)  # tuned here, so that its time is reported
-    return model
-
-
-def _gaussian(
-    scaler: Standardizer,
-    shape: Shape,
-    source: Source,
-    scored: Block,
-    settings: Settings,
-    progress: Progress,
-) -> FittedModel:
-    """The model of all rows, with noise that is the same everywhere."""
-    cover, features = None, shape.features
-    if settings.fill and scored.X.shape[1] <= LOW_DIMENSION and features.local:
-        energies = block_energies(np.asarray(features(scored.X)), features.blocks)
-        cover = cover_levels(energies, features.local_blocks)
-    statistics = source.statistics(shape, root=False)
-    model = FittedModel(scaler, shape, statistics, settings.learn_priors, cover=cover)
-    if not _resolved(model):
-        progress(
-            "the noise is below what a Gram matrix resolves: a second pass in square-root form"
-        )
-        model = replace(model, statistics=source.statistics(shape, root=True))
-    len(model.tuned)  # tuned here, so that its time is reported
-    return model
-
-
-def _resolved(model: FittedModel) -> bool:
-    """Whether the statistics resolve the noise that was found with them."""
-    try:
-        return model.resolved
-    except NotPositiveDefiniteError:
-        return False
+    return model, correction, report

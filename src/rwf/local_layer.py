@@ -40,6 +40,9 @@ with the most, there is but one scale."""
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 """Candidates for ρ: the larger, the more one opinion is followed alone."""
 
+FEWEST = 2
+"""Rows that a layer must have to be asked."""
+
 CLEAR = 2.0
 """Standard errors by which the layer must raise the log density of held-out rows."""
 
@@ -123,8 +126,32 @@ class LocalLayer:
     trust: Trust
     gain: float
 
+    @property
+    def rows(self) -> tuple[Array, Array]:
+        """The inputs, shape (n, d), and targets, shape (n,), that it keeps."""
+        return self.gp.X, self.center + self.gp.values
+
+    def with_rows(self, X: Array, y: Array) -> LocalLayer:
+        """The layer with further rows; how they are weighed stays."""
+        gp = replace(
+            self.gp,
+            X=np.concatenate([self.gp.X, X]),
+            values=np.concatenate([self.gp.values, y - self.center]),
+        )
+        return replace(self, gp=gp, scale=replace(self.scale, squares=_unseen_squares(gp)))
+
+    def without_rows(self) -> LocalLayer:
+        """The layer before the first row."""
+        gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
+        return replace(self, gp=gp, scale=replace(self.scale, squares=self.scale.squares[:0]))
+
     def predict(self, X: Array, model: Prediction) -> Prediction:
-        """The model's prediction of y at rows, the noise included, and the neighbours', as one."""
+        """The model's prediction of y at rows, the noise included, and the neighbours', as one.
+
+        With too few rows to ask, it is the model's alone.
+        """
+        if len(self.gp.X) < FEWEST:
+            return model
         return self.trust.blend(model, _opinion(self.gp, self.center, X), self.scale(self.gp, X))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -166,9 +193,17 @@ def rows_to_judge(n: int, rng: np.random.Generator) -> IntArray:
     return np.sort(rng.permutation(n)[: min(int(HELD_OUT * n), MOST_HELD_OUT)])
 
 
+@dataclass(frozen=True)
+class LearnedLayer:
+    """A layer, and what it predicted of the rows that judged it, as if they were unseen."""
+
+    layer: LocalLayer
+    unseen: Prediction
+
+
 def learn_local_layer(
     X: Array, y: Array, held: IntArray, unseen: Prediction, rng: np.random.Generator
-) -> LocalLayer | None:
+) -> LearnedLayer | None:
     """The layer over a model, or ``None`` where it does not clearly raise held-out densities.
 
     Args:
@@ -182,17 +217,17 @@ def learn_local_layer(
         return None
     center = float(y.mean())
     gp = learn_neighbour_gp(X, y - center, rng)
-    scale, trust, gains = _best(gp, center, held, unseen)
+    scale, trust, gains, best = _best(gp, center, held, unseen)
     if gains.mean() < CLEAR * gains.std() / np.sqrt(len(gains)):
         return None
     of_all = replace(scale, squares=_unseen_squares(gp))
-    return LocalLayer(gp, center, of_all, trust, float(gains.mean()))
+    return LearnedLayer(LocalLayer(gp, center, of_all, trust, float(gains.mean())), best)
 
 
 def _best(
     gp: NeighbourGP, center: float, held: IntArray, unseen: Prediction
-) -> tuple[LocalScale, Trust, Array]:
-    """Scale and trust of the highest density of held-out rows, and how much each row gains."""
+) -> tuple[LocalScale, Trust, Array, Prediction]:
+    """Scale and trust of the highest density of held-out rows; how much each row gains by them."""
     X, y = gp.X[held], center + gp.values[held]
     # A row's own value is in the errors of those around it: to judge, they must not have seen it.
     kept = np.delete(np.arange(len(gp.X)), held)
@@ -208,8 +243,8 @@ def _best(
         s2 = scale.of_nearest(distances, near)
         for correlation in CORRELATIONS:
             trust = _calibrated(correlation, y, unseen, neighbours, s2)
-            gains = _log_density(y, trust.blend(unseen, neighbours, s2)) - before
-            found.append((scale, trust, gains))
+            blend = trust.blend(unseen, neighbours, s2)
+            found.append((scale, trust, _log_density(y, blend) - before, blend))
     return max(found, key=lambda candidate: float(candidate[2].mean()))
 
 
@@ -236,7 +271,9 @@ def _opinion(gp: NeighbourGP, center: float, X: Array) -> Prediction:
 
 def _unseen_squares(gp: NeighbourGP) -> Array:
     """e²/v of all rows, each left out, over their mean."""
+    if len(gp.X) < FEWEST:
+        return np.ones(len(gp.X))
     unseen = gp.leave_one_out(np.arange(len(gp.X)))
     squares = (gp.values - unseen.mean) ** 2 / unseen.variance
-    normalized: Array = squares / squares.mean()
+    normalized: Array = squares / (squares.mean() or 1.0)
     return normalized

@@ -22,8 +22,7 @@ from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
 from rwf.models import TunedModel, scores
 from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
-from rwf.noise import NoiseShape
-from rwf.posterior import Prediction, normal_log_density
+from rwf.posterior import Prediction
 from rwf.projection import Remainder
 from rwf.rows import Block, block_rows, blocks
 from rwf.scaling import Standardizer
@@ -31,6 +30,7 @@ from rwf.threads import cores, in_parallel
 from rwf.training import Shape
 from rwf.tuning import Tuned, tune
 from rwf.types import Array
+from rwf.variance import VarianceShape
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FittedModel(TunedModel):
     statistics: Moments | RootMoments
     learn_priors: bool = True
     calibration: Calibration | None = None
-    noise: NoiseShape | None = None
+    noise: VarianceShape | None = None
     cover: Array | None = None
     dropped: Dropped | None = None
 
@@ -99,6 +99,17 @@ class FittedModel(TunedModel):
         """The model with scores of these rows, in standardised units."""
         model = replace(self, calibration=Calibration(scores(self, self.judges(known))))
         return self.keep_tuned(model)
+
+    def refitted(
+        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None
+    ) -> FittedModel:
+        """The model of the same shape, for these rows alone, with noise that varies so.
+
+        Rows are in standardised units, or in their own together with a scaler.
+        """
+        root = isinstance(self.statistics, RootMoments)
+        statistics = collect(scaler, self.shape, rows, root, noise)
+        return replace(self, noise=noise, statistics=statistics, calibration=None)
 
     @property
     def projected(self) -> ProjectedFeatures | None:
@@ -275,14 +286,9 @@ class FittedModel(TunedModel):
             variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
         return Prediction(p.mean, variance)
 
-    def log_density(self, rows: Block) -> Array:
-        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
-        Z, v = self._features(rows.X), self._noise_at(rows.X)
-        total = np.zeros(len(rows))
-        for output in range(len(self.tuned)):
-            p = self._predict(rows.X, Z, v, output, noise=True)
-            total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
-        return total
+    def standardized(self, X: Array, output: int) -> Prediction:
+        """Prediction of one output of y, inputs and results in standardised units."""
+        return self._predict(X, self._features(X), self._noise_at(X), output, noise=True)
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
@@ -357,7 +363,7 @@ def collect(
     shape: Shape,
     rows: Block,
     root: bool,
-    noise: NoiseShape | None = None,
+    noise: VarianceShape | None = None,
 ) -> Moments | RootMoments:
     """The statistics of the rows, in one pass; without a scaler, of rows in standardised units.
 

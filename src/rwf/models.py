@@ -10,10 +10,11 @@ import numpy as np
 
 from rwf.calibration import Calibration
 from rwf.features.base import FeatureMap
-from rwf.posterior import Prediction
+from rwf.moments import Moments, RootMoments
+from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block
 from rwf.scaling import Standardizer
-from rwf.tree import TunedTree
+from rwf.tree import TreeMoments, TunedTree
 from rwf.tuning import Tuned
 from rwf.types import Array
 
@@ -96,8 +97,12 @@ class Model(Protocol):
 
     def coverage(self, X: Array) -> Array: ...
 
-    def log_density(self, rows: Block) -> Array:
-        """log p(y) of new rows in standardised units, all outputs together, shape (n,)."""
+    def judges(self, known: Block) -> Block:
+        """Those of some training rows whose leave-one-out errors are honest."""
+        ...
+
+    def standardized(self, X: Array, output: int) -> Prediction:
+        """Prediction of one output of y, inputs and results in standardised units."""
         ...
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
@@ -114,10 +119,24 @@ def scores(model: Model, known: Block) -> Array:
     return found
 
 
+def log_density(model: Model, rows: Block, factors: Array | None = None) -> Array:
+    """log p(y) of new rows in standardised units, all outputs together, shape (n,).
+
+    Variances are multiplied by factors, shape (n, k), if there are any.
+    """
+    total = np.zeros(len(rows))
+    for output in range(model.n_outputs):
+        p = model.standardized(rows.X, output)
+        variance = p.variance if factors is None else factors[:, output] * p.variance
+        total += normal_log_density(rows.y[:, output] - p.mean, variance)
+    return total
+
+
 class TunedModel:
     """Models whose variances are tuned from moments, each output by itself."""
 
     scaler: Standardizer
+    statistics: Moments | RootMoments | TreeMoments
     calibration: Calibration | None
 
     @property
@@ -146,6 +165,15 @@ class TunedModel:
     def prior_variances(self) -> Array:
         priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
         return priors * self.scaler.y.scale**2
+
+    @property
+    def least_noise(self) -> float:
+        """The smallest noise that the statistics resolve, relative to the one that was found."""
+        posteriors = [t.posterior for t in self.tuned]
+        return max(
+            self.statistics.resolvable_noise(p.prior_variances) / p.noise_variance
+            for p in posteriors
+        )
 
     @property
     def inflation(self) -> Array:

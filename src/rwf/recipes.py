@@ -83,6 +83,8 @@ class Settings:
             dimension.
         noise: whether the noise varies with x; "auto" decides by leave-one-out densities in low
             dimension, and is constant in others.
+        local_errors: whether error bars follow the size of errors by place, in low dimension.
+        second_opinion: whether the nearest rows are asked too.
     """
 
     n_components: int | None
@@ -93,6 +95,8 @@ class Settings:
     log_skewed: bool
     fill: bool
     noise: Noise
+    local_errors: bool
+    second_opinion: bool
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import copy
 import sys
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Literal, Self, get_args, overload
 
 import numpy as np
@@ -15,6 +16,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from rwf.calibration import Calibration
+from rwf.corrections import Corrected, Correction
 from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.features.mixture import ProjectedFeatures
@@ -25,12 +28,14 @@ from rwf.models import Model
 from rwf.pruning import Pruning, prune
 from rwf.recipes import IndependentRecipe, Recipe, Settings
 from rwf.scaling import Standardizer
+from rwf.second_opinion import SecondOpinion
 from rwf.types import Array
 from rwf.validation import check_inputs, check_rows
 from rwf.varying import Noise
 
 Trend = Literal["linear", "constant", "none"]
 Variances = Literal["block", "unit"]
+ErrorBars = Literal["local", "global"]
 NO_ATOMS = 1e-3
 """Coverage below which a row counts as having no atoms nearby."""
 
@@ -59,6 +64,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     """Learns, streams, merges, predicts and samples; subclasses name the blocks of features."""
 
     model_: Model
+    correction_: Correction | None
     fit_report_: FitReport
     pruning_: Pruning
 
@@ -67,6 +73,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     log_skewed: bool
     trend: Trend
     noise: Noise
+    error_bars: ErrorBars
+    second_opinion: bool = False
     fill: bool
     variances: Variances
     max_iter: int
@@ -81,6 +89,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     def _recipe(self, n: int) -> Recipe:
         """How the shape of n rows is learned."""
         return IndependentRecipe(lambda scaler: self._families(scaler) + self._trend())
+
+    def _engine(self, n: int, model: Model) -> str:
+        """Which engine fitted n rows, and why."""
+        return f"dense: {model.n_features} columns"
 
     def _trend(self) -> list[Family]:
         trends: dict[str, list[Family]] = {
@@ -106,6 +118,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             raise ValueError(
                 f"noise={self.noise!r} is unknown: use 'auto', 'constant' or 'varying'."
             )
+        if self.error_bars not in get_args(ErrorBars):
+            raise ValueError(f"error_bars={self.error_bars!r} is unknown: use 'local' or 'global'.")
         if self.variances not in ("block", "unit"):
             raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
         return Settings(
@@ -117,6 +131,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             log_skewed=self.log_skewed,
             fill=self.fill,
             noise=self.noise,
+            local_errors=self.error_bars == "local",
+            second_opinion=self.second_opinion,
         )
 
     def _progress(self, message: str) -> None:
@@ -132,13 +148,14 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             sample_weight: how many times each row counts, shape (n,).
         """
         rows, self._single_output = check_rows(self, X, y, sample_weight, reset=True)
-        self.model_, self.fit_report_ = fit(
+        self.model_, self.correction_, report = fit(
             rows,
             self._recipe(len(rows)),
             self._settings(),
             generator(self.random_state),
             self._progress,
         )
+        self.fit_report_ = replace(report, engine=self._engine(len(rows), self.model_))
         self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.starts if s.chosen))
         self._warn_if_no_better()
         return self
@@ -171,6 +188,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
                 f"{self.model_.n_outputs} output(s): give the same outputs."
             )
         self.model_ = self.model_.with_rows(rows)
+        if self.correction_ is not None:
+            self.correction_ = self.correction_.with_rows(self.model_, rows)
         return self
 
     def without_rows(self) -> Self:
@@ -178,6 +197,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         check_is_fitted(self)
         blank = copy.copy(self)
         blank.model_ = self.model_.without_rows()
+        if blank.correction_ is not None:
+            blank.correction_ = blank.correction_.without_rows()
         return blank
 
     def prune(self, n_components: int | None = None, *, tolerance: float = 0.1) -> Self:
@@ -218,6 +239,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         check_is_fitted(self)
         check_is_fitted(other)
         self.model_ = self.model_.merged(other.model_)
+        if self.correction_ is not None and other.correction_ is not None:
+            self.correction_ = self.correction_.merged(other.correction_)
         return self
 
     def _fitted_inputs(self, X: ArrayLike) -> Array:
@@ -261,13 +284,22 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         if return_cov or return_std:
             self._warn_if_far(inputs)
         if return_cov:
-            return self._squeeze(self.model_.mean(inputs)), self._squeeze(
-                self.model_.covariance(inputs)
-            )
+            c, mean = self._corrected(inputs), self.model_.mean(inputs)
+            covariance = c.factor[:, None] * c.factor * self.model_.covariance(inputs)
+            return self._squeeze(mean + c.shift), self._squeeze(covariance)
         if return_std:
-            mean, std = self.model_.predict(inputs)
-            return self._squeeze(mean), self._squeeze(std)
-        return self._squeeze(self.model_.mean(inputs))
+            c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs)
+            return self._squeeze(mean + c.shift), self._squeeze(c.factor * std)
+        mean = self.model_.mean(inputs)
+        if isinstance(self.correction_, SecondOpinion):
+            mean = mean + self._corrected(inputs).shift
+        return self._squeeze(mean)
+
+    def _corrected(self, inputs: Array) -> Corrected:
+        """By what the model's predictions change."""
+        if self.correction_ is None:
+            return Corrected.unchanged(len(inputs), self.model_.n_outputs)
+        return self.correction_.at(self.model_, inputs)
 
     def _warn_if_far(self, inputs: Array) -> None:
         if not self.model_.filled:
@@ -290,8 +322,9 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     def predict_function(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and standard deviation of f itself, without the noise of a new observation."""
-        mean, std = self.model_.predict(self._fitted_inputs(X), noise=False)
-        return self._squeeze(mean), self._squeeze(std)
+        inputs = self._fitted_inputs(X)
+        c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs, noise=False)
+        return self._squeeze(mean + c.shift), self._squeeze(c.factor * std)
 
     def predict_interval(
         self,
@@ -315,12 +348,18 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         mean, std = self.predict(X, return_std=True)
         if calibration == "gaussian":
             reach = np.full(self.model_.n_outputs, ndtri(0.5 + coverage / 2))
-        elif self.model_.calibration is None:
+        elif self._calibration is None:
             raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
         else:
-            reach = self.model_.calibration.reach(coverage)
+            reach = self._calibration.reach(coverage)
         half = self._squeeze(reach) * std
         return mean - half, mean + half
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        """Leave-one-out errors over the standard deviations of predictions."""
+        found = self.model_ if self.correction_ is None else self.correction_
+        return found.calibration
 
     def sample_y(
         self,
@@ -336,6 +375,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         """
         inputs = self._fitted_inputs(X)
         draws = self.model_.sample(inputs, n_samples, noise, generator(random_state))
+        if self.correction_ is not None:
+            c, mean = self._corrected(inputs), self.model_.mean(inputs)
+            deviations = c.factor[..., None] * (draws - mean[..., None])
+            draws = (mean + c.shift)[..., None] + deviations
         return draws[:, 0] if self._single_output else draws
 
     def log_marginal_likelihood(self) -> float:

@@ -11,7 +11,7 @@ from rwf.calibration import Calibration
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.models import scores
-from rwf.posterior import Prediction, normal_log_density
+from rwf.posterior import Prediction
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.sparse import WindowedFit, WindowedMixture, WindowMoments
@@ -74,6 +74,10 @@ class SparseModel:
     def calibrated(self, known: Block) -> SparseModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
         return replace(self, calibration=Calibration(scores(self, known)))
+
+    def judges(self, known: Block) -> Block:
+        """Those of some training rows whose leave-one-out errors are honest: here, all."""
+        return known
 
     @property
     def inflation(self) -> Array:
@@ -207,12 +211,8 @@ class SparseModel:
         missing: Array = self._signal_variances[output] * self._open(unit)
         return missing
 
-    def log_density(self, rows: Block) -> Array:
-        total = np.zeros(len(rows))
-        for output in range(self.n_outputs):
-            p = self._predict(rows.X, output)
-            total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
-        return total
+    def standardized(self, X: Array, output: int) -> Prediction:
+        return self._predict(X, output)
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
         p = self._posteriors[output].leave_one_out(_output(rows, output))

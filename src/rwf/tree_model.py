@@ -14,12 +14,13 @@ from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.stack import Stack
 from rwf.models import TunedModel, scores
-from rwf.posterior import Prediction, normal_log_density
+from rwf.posterior import Prediction
 from rwf.rows import Block, blocks
 from rwf.scaling import Standardizer
 from rwf.tree import AtomTree, TreeMoments, TunedTree, accumulate_tree, settle_tree
 from rwf.tuning import Variances
 from rwf.types import Array
+from rwf.variance import VarianceShape
 
 ROWS_AT_ONCE = 2**19
 """Rows that are predicted together: sorting pays with many."""
@@ -39,11 +40,16 @@ class TreeShape:
     def features(self) -> Stack:
         return self.tree.columns.features
 
-    def collect(self, scaler: Standardizer | None, rows: Block) -> TreeMoments:
+    def collect(
+        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None = None
+    ) -> TreeMoments:
         """The moments of all rows, in one pass; without a scaler, of standardised ones."""
         parts = blocks(rows, 1)  # rows and not features are what a block holds here
-        scaled = parts if scaler is None else map(scaler.rows, parts)
-        return accumulate_tree(self.tree, scaled, rows.y.shape[1])
+        if scaler is not None:
+            parts = map(scaler.rows, parts)
+        if noise is not None:
+            parts = map(noise.on, parts)
+        return accumulate_tree(self.tree, parts, rows.y.shape[1])
 
 
 @dataclass(frozen=True)
@@ -53,18 +59,34 @@ class TreeModel(TunedModel):
     Args:
         scaler: units.
         shape: atoms, and the variances where tuning starts.
-        moments: of all rows seen, in standardised units.
+        statistics: the moments of all rows seen, in standardised units.
         calibration: leave-one-out errors of some training rows. Where they are too large, all
             variances are enlarged.
         cover: Σz² of every block of columns that counts as full cover, shape (B,); where there is
             less, the variance of f is filled up to that of the prior. ``None`` leaves it.
+        noise: how the noise varies with x, if it does.
     """
 
     scaler: Standardizer
     shape: TreeShape
-    moments: TreeMoments
+    statistics: TreeMoments
     calibration: Calibration | None = None
     cover: Array | None = None
+    noise: VarianceShape | None = None
+
+    def judges(self, known: Block) -> Block:
+        """Those of some training rows whose leave-one-out errors are honest: here, all."""
+        return known
+
+    def refitted(
+        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None
+    ) -> TreeModel:
+        """The model of the same shape, for these rows alone, with noise that varies so.
+
+        Rows are in standardised units, or in their own together with a scaler.
+        """
+        statistics = self.shape.collect(scaler, rows, noise)
+        return replace(self, noise=noise, statistics=statistics, calibration=None)
 
     def calibrated(self, known: Block) -> TreeModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
@@ -76,7 +98,7 @@ class TreeModel(TunedModel):
         features = self.shape.features
         return tuple(
             settle_tree(
-                self.moments,
+                self.statistics,
                 output,
                 features.groups,
                 self.shape.variances[output],
@@ -91,7 +113,7 @@ class TreeModel(TunedModel):
         """Of each output, the variance that atoms lack where they are few."""
         stack = self.shape.features
         levels = np.zeros(len(stack.maps)) if self.cover is None else self.cover
-        means = self.moments.column_energies / max(self.moments.n, 1e-300)
+        means = self.statistics.column_energies / max(self.statistics.n, 1e-300)
         return tuple(
             Background.learn(stack.blocks, levels, means, t.posterior.prior_variances)
             for t in self.tuned
@@ -99,11 +121,11 @@ class TreeModel(TunedModel):
 
     @property
     def n_rows(self) -> float:
-        return self.moments.n
+        return self.statistics.n
 
     @property
     def n_outputs(self) -> int:
-        return self.moments.n_outputs
+        return self.statistics.n_outputs
 
     @property
     def n_features(self) -> int:
@@ -124,36 +146,42 @@ class TreeModel(TunedModel):
     @property
     def log_evidence(self) -> float:
         """log p(y) of all outputs, in the units of y."""
-        jacobian = self.moments.n * float(np.log(self.scaler.y.scale).sum())
+        jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
         return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
 
     def with_rows(self, rows: Block) -> TreeModel:
         """The model with further rows."""
-        more = self.shape.collect(self.scaler, rows)
-        return replace(self, moments=self.moments + more)
+        more = self.shape.collect(self.scaler, rows, self.noise)
+        return replace(self, statistics=self.statistics + more)
 
     def without_rows(self) -> TreeModel:
         """The model before its first row."""
-        return replace(self, moments=TreeMoments.empty(self.shape.tree, self.n_outputs))
+        return replace(self, statistics=TreeMoments.empty(self.shape.tree, self.n_outputs))
 
     def merged(self, other: TreeModel) -> TreeModel:
         """The model of both models' rows; their atoms must be the same."""
+        probe = np.random.default_rng(0).normal(size=(8, self.shape.tree.columns.n_inputs))
         if not (
             np.array_equal(self.scaler.y.scale, other.scaler.y.scale)
             and np.array_equal(self.scaler.y.center, other.scaler.y.center)
             and self.shape.tree.dissection.same_as(other.shape.tree.dissection)
+            and np.array_equal(self._noise_at(probe), other._noise_at(probe))
         ):
             raise IncompatibleModelsError(
                 "the two models have different atoms or units, so their statistics do not add. Fit "
                 "one model, give each part of the data a copy of it made by without_rows(), call "
                 "partial_fit on each copy, and merge those."
             )
-        return replace(self, moments=self.moments + other.moments)
+        return replace(self, statistics=self.statistics + other.statistics)
 
     def _blocks(self, X: Array) -> Iterator[Array]:
         """Rows in standardised units, many at a time."""
         starts = range(0, len(X), ROWS_AT_ONCE)
         return (self.scaler.inputs(X[i : i + ROWS_AT_ONCE]) for i in starts)
+
+    def _noise_at(self, unit: Array) -> Array | float:
+        """v at rows in standardised units."""
+        return 1.0 if self.noise is None else self.noise(unit)
 
     def _missing(self, unit: Array, output: int) -> Array | float:
         """Variance of f that the atoms lack at rows."""
@@ -187,19 +215,16 @@ class TreeModel(TunedModel):
 
     def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
         """Prediction of one output in standardised units."""
-        p = self.tuned[output].posterior.predict(unit, with_noise=noise)
+        posterior = self.tuned[output].posterior
+        p = posterior.predict(unit, self._noise_at(unit), with_noise=noise)
         return Prediction(p.mean, p.variance + self._missing(unit, output))
 
-    def log_density(self, rows: Block) -> Array:
-        total = np.zeros(len(rows))
-        for output in range(self.n_outputs):
-            p = self._predict(rows.X, output)
-            total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
-        return total
+    def standardized(self, X: Array, output: int) -> Prediction:
+        return self._predict(X, output)
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
-        posterior = self.tuned[output].posterior
-        p = posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights)
+        posterior, v = self.tuned[output].posterior, self._noise_at(rows.X)
+        p = posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights, v)
         return Prediction(p.mean, p.variance + self._missing(rows.X, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
@@ -208,7 +233,7 @@ class TreeModel(TunedModel):
             C = t.posterior.covariance(unit)
             C[np.diag_indices(len(X))] += self._missing(unit, output)
             if noise:
-                C[np.diag_indices(len(X))] += t.posterior.noise_variance
+                C[np.diag_indices(len(X))] += t.posterior.noise_variance * self._noise_at(unit)
             parts.append(C)
         return np.stack(parts, axis=-1) * self.scaler.y.scale**2
 
@@ -216,7 +241,7 @@ class TreeModel(TunedModel):
         unit, draws = self.scaler.inputs(X), []
         for output, t in enumerate(self.tuned):
             f = self.shape.tree.times(unit, t.posterior.sample_weights(count, rng))
-            own = t.posterior.noise_variance if noise else 0.0
+            own = t.posterior.noise_variance * self._noise_at(unit) if noise else 0.0
             spread = np.broadcast_to(own + self._missing(unit, output), len(X))
             draws.append(f + np.sqrt(spread)[:, None] * rng.normal(size=f.shape))
         y = self.scaler.y

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from rwf.fit_report import leave_one_out_scores
-from rwf.model import FittedModel, collect
-from rwf.moments import Moments, RootMoments
-from rwf.noise import NoiseShape, learn_noise
+from rwf.model import FittedModel
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.starts import Progress
-from rwf.training import LOW_DIMENSION, Shape
+from rwf.training import LOW_DIMENSION
+from rwf.tree_model import TreeModel
+from rwf.variance import learn_variance
+
+WORSE = 1.1
+"""By what factor squared leave-one-out errors may grow for the sake of densities."""
 
 NOISE_ROUNDS = 2
 """How often varying noise and the rest of the model are fitted in turn."""
 
 Noise = Literal["auto", "constant", "varying"]
+
+Noisy = TypeVar("Noisy", FittedModel, TreeModel)
+"""Models whose noise can vary."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +35,15 @@ class Source:
     scaler: Standardizer | None
     rows: Block
 
-    def statistics(
-        self, shape: Shape, *, root: bool, noise: NoiseShape | None = None
-    ) -> Moments | RootMoments:
-        """The moments of all rows, in one pass."""
-        return collect(self.scaler, shape, self.rows, root, noise)
-
 
 def with_noise(
-    model: FittedModel,
+    model: Noisy,
     source: Source,
     scored: Block,
     wanted: Noise,
     rng: np.random.Generator,
     progress: Progress,
-) -> FittedModel:
+) -> Noisy:
     """The model with constant or varying noise, as is wanted, or as leave-one-out densities say."""
     few = scored.X.shape[1] <= LOW_DIMENSION
     if wanted == "constant" or (wanted == "auto" and not few):
@@ -55,10 +55,10 @@ def with_noise(
 
 
 def _with_varying_noise(
-    model: FittedModel, source: Source, scored: Block, rng: np.random.Generator
-) -> FittedModel:
+    model: Noisy, source: Source, scored: Block, rng: np.random.Generator
+) -> Noisy:
     """The model with noise learned from its own leave-one-out errors, twice over."""
-    plain, root = model, isinstance(model.statistics, RootMoments)
+    plain, least = model, model.least_noise
     for _ in range(NOISE_ROUNDS):
         judges = model.judges(scored)
         errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
@@ -68,18 +68,30 @@ def _with_varying_noise(
             p = model.leave_one_out(judges, output)
             errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
             variances[:, output] = np.maximum(p.variance - own, 0.0) / sigma2
-        noise = learn_noise(judges.X, errors, variances, judges.weights, rng)
-        statistics = source.statistics(plain.shape, root=root, noise=noise)
-        model = replace(plain, noise=noise, statistics=statistics, calibration=None)
-        model = model.calibrated(scored)
+        noise = learn_variance(judges, errors, variances, rng, least=least).relative(judges)
+        model = plain.refitted(source.scaler, source.rows, noise).calibrated(scored)
     return model
 
 
-def _better(plain: FittedModel, varying: FittedModel, scored: Block) -> FittedModel:
-    """The varying noise if leave-one-out densities are clearly in its favour."""
+def _better(plain: Noisy, varying: Noisy, scored: Block) -> Noisy:
+    """The varying noise if leave-one-out densities are clearly in its favour, and means no worse.
+
+    What a model misses of a signal passes for noise, and given up as such it is missed even more.
+    """
     assert varying.noise is not None
     judges = plain.judges(scored)
+    if _squared_error(varying, judges) > WORSE * _squared_error(plain, judges):
+        return plain
     gain = leave_one_out_scores(plain, judges) - leave_one_out_scores(varying, judges)
     gain -= len(varying.noise.weights) / len(judges)
     sure = float(gain.std()) / np.sqrt(len(gain))
     return varying if float(gain.mean()) > sure else plain
+
+
+def _squared_error(model: FittedModel | TreeModel, rows: Block) -> float:
+    """Of leave-one-out predictions, over all outputs."""
+    errors = [
+        rows.y[:, output] - model.leave_one_out(rows, output).mean
+        for output in range(model.n_outputs)
+    ]
+    return float(np.square(errors).sum())

@@ -1,0 +1,88 @@
+"""From a learned shape to a model of all rows: one pass, and noise and error bars that suit it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rwf.background import block_energies, cover_levels
+from rwf.error_scale import ErrorScale, learn_error_scale
+from rwf.errors import NotPositiveDefiniteError
+from rwf.model import FittedModel, collect
+from rwf.models import Model
+from rwf.recipes import SAMPLE_ROWS, Lesson, Settings, some_rows
+from rwf.rows import Block
+from rwf.scaling import Standardizer
+from rwf.sparse_model import SparseModel, SparseShape
+from rwf.training import LOW_DIMENSION, Shape
+from rwf.tree_model import TreeModel, TreeShape
+from rwf.varying import Source, with_noise
+
+JUDGES = 10_000
+"""Rows whose leave-one-out errors tell how large errors are in every place, at most."""
+
+
+def build(
+    shape: Shape | SparseShape | TreeShape, lesson: Lesson, source: Source
+) -> tuple[Model, ErrorScale | None]:
+    """The model of all rows, and how its errors vary by place, if they do.
+
+    Args:
+        shape: what was learned.
+        lesson: what it was learned from; its rows judge the model.
+        source: all rows.
+    """
+    settings, known, rng, progress = lesson.settings, lesson.known, lesson.rng, lesson.progress
+    scored = some_rows(known, SAMPLE_ROWS, rng)
+    model: Model
+    if isinstance(shape, SparseShape):
+        model = SparseModel.of(lesson.scaler, shape, known).calibrated(scored)
+    elif isinstance(shape, TreeShape):
+        on_tree = _on_tree(lesson.scaler, shape, source, scored, settings).calibrated(scored)
+        model = with_noise(on_tree, source, scored, settings.noise, rng, progress)
+    else:
+        dense = _dense(lesson, shape, source, scored).calibrated(scored)
+        model = with_noise(dense, source, scored, settings.noise, rng, progress)
+    if not settings.local_errors or known.X.shape[1] > LOW_DIMENSION:
+        return model, None
+    scale = learn_error_scale(model, some_rows(known, JUDGES, rng), rng)
+    if scale is not None:
+        progress(f"errors vary by place: log density higher by {scale.gain:.4f}")
+    return model, scale
+
+
+def _on_tree(
+    scaler: Standardizer, shape: TreeShape, source: Source, scored: Block, settings: Settings
+) -> TreeModel:
+    """The model of all rows on the tree engine."""
+    cover = None
+    if settings.fill:
+        energies = shape.tree.block_energies(scored.X)
+        cover = cover_levels(energies, shape.features.local_blocks)
+    return TreeModel(scaler, shape, shape.collect(source.scaler, source.rows), cover=cover)
+
+
+def _dense(lesson: Lesson, shape: Shape, source: Source, scored: Block) -> FittedModel:
+    """The model of all rows, with noise that is the same everywhere."""
+    cover, features, settings = None, shape.features, lesson.settings
+    if settings.fill and scored.X.shape[1] <= LOW_DIMENSION and features.local:
+        energies = block_energies(np.asarray(features(scored.X)), features.blocks)
+        cover = cover_levels(energies, features.local_blocks)
+    statistics = collect(source.scaler, shape, source.rows, root=False)
+    model = FittedModel(lesson.scaler, shape, statistics, settings.learn_priors, cover=cover)
+    if not _resolved(model):
+        lesson.progress(
+            "the noise is below what a Gram matrix resolves: a second pass in square-root form"
+        )
+        statistics = collect(source.scaler, shape, source.rows, root=True)
+        model = replace(model, statistics=statistics)
+    return model
+
+
+def _resolved(model: FittedModel) -> bool:
+    """Whether the statistics resolve the noise that was found with them."""
+    try:
+        return model.resolved
+    except NotPositiveDefiniteError:
+        return False
