@@ -9,18 +9,17 @@ import numpy as np
 
 from rwf.fit_report import leave_one_out_scores
 from rwf.model import FittedModel
+from rwf.posterior import normal_log_density
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.starts import Progress
 from rwf.training import LOW_DIMENSION
 from rwf.tree_model import TreeModel
-from rwf.variance import learn_variance
+from rwf.types import Array
+from rwf.variance import VarianceShape, learn_variance
 
 WORSE = 1.1
 """By what factor squared leave-one-out errors may grow for the sake of densities."""
-
-NOISE_ROUNDS = 2
-"""How often varying noise and the rest of the model are fitted in turn."""
 
 Noise = Literal["auto", "constant", "varying"]
 
@@ -48,29 +47,50 @@ def with_noise(
     few = scored.X.shape[1] <= LOW_DIMENSION
     if wanted == "constant" or (wanted == "auto" and not few):
         return model
-    varying = _with_varying_noise(model, source, scored, rng)
-    model = varying if wanted == "varying" else _better(model, varying, scored)
+    noise, promised = _noise_from_errors(model, scored, rng, model.least_noise)
+    # Passes over all rows are dear; where errors promise nothing, none is made.
+    if wanted == "varying" or _clear(promised, noise):
+        varying = _with_varying_noise(model, noise, source, scored, rng)
+        model = varying if wanted == "varying" else _better(model, varying, scored)
     progress(f"noise {'constant' if model.noise is None else 'varying'}")
     return model
 
 
 def _with_varying_noise(
-    model: Noisy, source: Source, scored: Block, rng: np.random.Generator
+    plain: Noisy, noise: VarianceShape, source: Source, scored: Block, rng: np.random.Generator
 ) -> Noisy:
-    """The model with noise learned from its own leave-one-out errors, twice over."""
-    plain, least = model, model.least_noise
-    for _ in range(NOISE_ROUNDS):
-        judges = model.judges(scored)
-        errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
-        for output, tuned in enumerate(model.tuned):
-            sigma2 = tuned.posterior.noise_variance
-            own = sigma2 * (1.0 if model.noise is None else model.noise(judges.X))
-            p = model.leave_one_out(judges, output)
-            errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
-            variances[:, output] = np.maximum(p.variance - own, 0.0) / sigma2
-        noise = learn_variance(judges, errors, variances, rng, least=least).relative(judges)
-        model = plain.refitted(source.scaler, source.rows, noise).calibrated(scored)
-    return model
+    """The model with this noise, which is then learned anew from the errors that it leaves."""
+    model = plain.refitted(source.scaler, source.rows, noise).calibrated(scored)
+    again, _ = _noise_from_errors(model, scored, rng, plain.least_noise)
+    return plain.refitted(source.scaler, source.rows, again).calibrated(scored)
+
+
+def _noise_from_errors(
+    model: Noisy, scored: Block, rng: np.random.Generator, least: float
+) -> tuple[VarianceShape, Array]:
+    """v that suits a model's leave-one-out errors, and the log density that each would gain.
+
+    The model would stay as it is, apart from its noise.
+    """
+    judges = model.judges(scored)
+    errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
+    own = np.ones(len(judges)) if model.noise is None else model.noise(judges.X)
+    for output, tuned in enumerate(model.tuned):
+        sigma2 = tuned.posterior.noise_variance
+        p = model.leave_one_out(judges, output)
+        errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
+        variances[:, output] = np.maximum(p.variance / sigma2 - own, 0.0)
+    noise = learn_variance(judges, errors, variances, rng, least=least)
+    before, after = (
+        normal_log_density(errors, variances + v[:, None]) for v in (own, noise(judges.X))
+    )
+    return noise.relative(judges), (after - before).sum(axis=1)
+
+
+def _clear(gain: Array, noise: VarianceShape) -> bool:
+    """Whether log densities rise by more than their standard error, and than noise can learn."""
+    gain = gain - len(noise.weights) / len(gain)
+    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
 
 def _better(plain: Noisy, varying: Noisy, scored: Block) -> Noisy:
@@ -83,9 +103,7 @@ def _better(plain: Noisy, varying: Noisy, scored: Block) -> Noisy:
     if _squared_error(varying, judges) > WORSE * _squared_error(plain, judges):
         return plain
     gain = leave_one_out_scores(plain, judges) - leave_one_out_scores(varying, judges)
-    gain -= len(varying.noise.weights) / len(judges)
-    sure = float(gain.std()) / np.sqrt(len(gain))
-    return varying if float(gain.mean()) > sure else plain
+    return varying if _clear(gain, varying.noise) else plain
 
 
 def _squared_error(model: FittedModel | TreeModel, rows: Block) -> float:
