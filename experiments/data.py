@@ -20,6 +20,7 @@ FILES = {
     "co2": "co2_mauna_loa_weekly",
     "sunspots": "sunspots_monthly",
     "ecg": "ecg_mitbih208",
+    "audio": "audio_seven",
     "seismogram_tohoku": "seismogram_tohoku_tly",
     "electricity": "electricity_victoria_2014",
     "precip_us_west": "precip_us_west_1997",

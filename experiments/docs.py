@@ -61,6 +61,15 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "donoho": tables_section("donoho", "rmse_f", "coverage95_f"),
     "series": tables_section("series", "rmse", "crps", "nll", "coverage95"),
     "fields": tables_section("fields", "rmse", "crps", "nll", "coverage95"),
+    "terrain": tables_section("terrain", "rmse", "nll", "crps", "coverage95"),
+    "terrain-cost": tables_section(
+        "terrain", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"
+    ),
+    "figure-terrain": figure_section(
+        "terrain", "A withheld block of dem_jacksboro: truth, mean, standard deviation and error"
+    ),
+    "long": tables_section("long", "rmse", "rmse_f", "nll", "crps", "coverage95"),
+    "long-cost": tables_section("long", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"),
     "gaps": tables_section("gaps", "coverage95", "width95", "rmse", "nll"),
     "figure-atoms": figure_section("atoms", "RMSE against the number of atoms on three tables"),
     "theory": theory.table,

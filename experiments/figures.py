@@ -1,4 +1,7 @@
-"""Figures from stored rows: error against the number of atoms, and calibration curves."""
+"""Figures from stored rows: error against the number of atoms, calibration curves, and maps.
+
+A map shows a stored run, and its method is fitted again for it: rows hold scores, no predictions.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from experiments.data import local_file
+from experiments.maps import block_map, draw_map
 from experiments.plan import load_suite
+from experiments.run import Run
 from experiments.store import JSON, RESULTS, Row, read, results_file
-from experiments.tasks import unit
+from experiments.tasks import parts, unit
 from rwf.metrics import LEVELS
 
 if TYPE_CHECKING:
@@ -27,6 +33,9 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
     "boosting": ("boosting", "#8C8C8C", "D"),
 }
 """Name, colour and marker of the methods that figures show; the colours are Okabe and Ito's."""
+
+MAPPED: Mapping[str, Run] = {"terrain": Run("dem_jacksboro-block", "rwf-second", 0)}
+"""The runs that have a map, by the suite that has their row, and by the name of the figure."""
 
 
 def error_by_atoms(ax: Axes, rows: Sequence[Row]) -> Axes:
@@ -96,9 +105,23 @@ def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
         rows = read(results_file(suite_name, results))
         tasks = [task for task in suite.tasks if any(row["task"] == task for row in rows)]
         if tasks:
-            directory.mkdir(parents=True, exist_ok=True)
-            path = directory / f"{name}.png"
-            figure = panels(rows, tasks, draw, ylabel)
-            figure.savefig(path, dpi=150, metadata={"Software": None})
-            written.append(path)
+            written.append(_save(panels(rows, tasks, draw, ylabel), directory / f"{name}.png"))
+    return written + draw_maps(results, directory)
+
+
+def draw_maps(results: Path, directory: Path) -> list[Path]:
+    """Write every map whose row is stored and whose table is at hand; returns the files."""
+    written = []
+    for name, run in MAPPED.items():
+        rows = read(results_file(name, results))
+        stored = any(row["key"] == run.key and row["error"] is None for row in rows)
+        if stored and local_file(parts(run.task)[0]) is not None:
+            found = block_map(run.task, run.method, run.split)
+            written.append(_save(draw_map(found), directory / f"{name}.png"))
     return written
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
+    return path

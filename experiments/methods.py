@@ -13,11 +13,14 @@ from typing import Any, Self
 import numpy as np
 
 from experiments.baselines.boosting import Boosting
+from experiments.baselines.celerite import CeleriteMatern32
 from experiments.baselines.exact_gp import ExactGP
+from experiments.baselines.interpolation import LinearInterpolation
 from experiments.baselines.kernel_map import KernelMapRidge, Kind
 from experiments.baselines.kriging import Kriging
+from experiments.baselines.nearest import Nearest
 from experiments.baselines.shrinkage import Rule, Shrinkage, translation_invariant, visushrink
-from experiments.baselines.standardized import Method, Standardized
+from experiments.baselines.standardized import Method, Scaled, Standardized
 from experiments.baselines.trivial import Constant, Linear
 from experiments.store import JSON
 from rwf import RFFRegressor, RWFRegressor
@@ -107,8 +110,12 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "rwf-cells": _rwf(prior="cells"),
         "rwf-adaptive": _rwf(prior="adaptive"),
         "rwf-sparse": _rwf(prior="sparse"),
+        "rwf-tree": _rwf(engine="tree"),
+        "rwf-second": _rwf(engine="tree", second_opinion=True),
+        "rwf-2000": _rwf(n_components=2000, engine="dense", prior="cells"),
         "rwf-paper": _from_paper,
         "rff": _rff(),
+        "rff-2000": _rff(n_components=2000),
         "rff-3": _rff(n_blocks=3),
         "rff-matern12": _rff(kernel="matern12"),
         "rff-matern32": _rff(kernel="matern32"),
@@ -120,7 +127,12 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "exact5k-se": _exact("se", 5000),
         "exact5k-matern12": _exact("matern12", 5000),
         "exact5k-matern32": _exact("matern32", 5000),
+        "celerite-matern32": lambda settings, seed: Standardized(CeleriteMatern32(**settings)),
         "kriging": lambda settings, seed: Standardized(Kriging(random_state=seed, **settings)),
+        "knn": lambda settings, seed: Scaled(Nearest(random_state=seed, **settings)),
+        "linear-interpolation": lambda settings, seed: Scaled(
+            LinearInterpolation(random_state=seed, **settings)
+        ),
         "rbfsampler": _kernel_map("rbfsampler"),
         "nystroem": _kernel_map("nystroem"),
         "boosting": lambda settings, seed: Boosting(random_state=seed, **settings),
@@ -142,8 +154,12 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "rwf-cells": "RWF, weights by cells",
         "rwf-adaptive": "RWF, adaptive weights",
         "rwf-sparse": "RWF, sparse weights",
+        "rwf-tree": "**RWF, a tree of local atoms**",
+        "rwf-second": "**RWF, a tree, and the nearest rows**",
+        "rwf-2000": "RWF, weights by cells, D = 2000",
         "rwf-paper": "RWF as printed in the paper ³",
         "rff": "RFF on our engine",
+        "rff-2000": "RFF on our engine, D = 2000",
         "rff-3": "RFF on our engine, three blocks",
         "rff-matern12": "RFF on our engine, Matérn-1/2",
         "rff-matern32": "RFF on our engine, Matérn-3/2",
@@ -156,6 +172,9 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "exact5k-matern12": "exact GP, Matérn-1/2 ⁵",
         "exact5k-matern32": "exact GP, Matérn-3/2 ⁵",
         "kriging": "kriging, 16 nearest rows ⁶",
+        "celerite-matern32": "Matérn-3/2 by celerite2 ⁹",
+        "knn": "K nearest neighbours ⁷",
+        "linear-interpolation": "linear interpolation ⁸",
         "rbfsampler": "RBFSampler + BayesianRidge",
         "nystroem": "Nystroem + BayesianRidge",
         "boosting": "HistGradientBoosting ²",
@@ -167,7 +186,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "constant": "constant",
     }
 )
-"""What tables call the methods; the notes ¹ to ⁶ are :data:`NOTES`."""
+"""What tables call the methods; the notes ¹ to ⁹ are :data:`NOTES`."""
 
 NOTES = (
     "¹ ARD, with linear and constant terms; a random subset of 1000 training rows where there are "
@@ -181,6 +200,11 @@ NOTES = (
     "rows, then the posterior of at most 5000.",
     "⁶ Matérn of order 1/2, 3/2 or 5/2, ARD; order and parameters by the densities of at most 6150 "
     "training rows given their nearest ones.",
+    "⁷ Number of neighbours, weights of 1 or 1/distance, and the scale of its error bar, the local "
+    "spread of targets, by a tenth of the training rows.",
+    "⁸ On Delaunay's triangles or tetrahedra, the nearest row outside their hull. Its error bar is "
+    "one standard deviation for all rows, from a tenth of the training rows.",
+    "⁹ Length, amplitude, noise and mean by the marginal likelihood of all training rows.",
 )
 
 

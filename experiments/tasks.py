@@ -15,6 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from experiments import splits
+from experiments.chirp import chirp_bursts
 from experiments.data import OPENML, Table, load
 from experiments.splits import HoldOut, Split
 from rwf.signals import (
@@ -35,11 +36,20 @@ SERIES = (
     "ecg",
     "seismogram_tohoku",
     "audio_seven",
+    "audio",
     "electricity",
 )
 """Tables in the order of time, or of another input."""
 
-FIELDS = ("volcano", "dem_jacksboro", "walker_lake", "precip_us_west", "argo", "jason3")
+FIELDS = (
+    "volcano",
+    "dem_jacksboro",
+    "dem_us_prism4km",
+    "walker_lake",
+    "precip_us_west",
+    "argo",
+    "jason3",
+)
 """Tables over two coordinates, and in the last two also over time."""
 
 ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
@@ -48,6 +58,7 @@ ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
         "-block": splits.block,
         "-gap": splits.hole,
         "-edge": splits.edge,
+        "-tenth": splits.tenth,
     }
 )
 """What may follow the name of a table, and the rows that are then held out."""
@@ -67,6 +78,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "electricity": "GW",
         "volcano": "m",
         "dem_jacksboro": "m",
+        "dem_us_prism4km": "m",
         "walker_lake": "ppm",
         "precip_us_west": "cm",
         "argo": "°C",
@@ -117,11 +129,13 @@ SIMULATED: Mapping[str, Simulation] = MappingProxyType(
         "six-plateaus": _plateaus(SIX_PLATEAUS, 0.05),
         "five-plateaus": _plateaus(FIVE_PLATEAUS, 0.05),
         "five-plateaus-quiet": _plateaus(FIVE_PLATEAUS, 0.005),
+        "chirp-bursts": Simulation(lambda rng: chirp_bursts(120_000, rng), n_train=100_000),
         **{name: _denoising(name, regular=True) for name in DONOHO_JOHNSTONE},
         **{f"{name}-irregular": _denoising(name, regular=False) for name in DONOHO_JOHNSTONE},
     }
 )
-"""Tables that are drawn: plateaus, 4200 + 1800 rows; denoising, 2048 points."""
+"""Tables that are drawn: plateaus, 4200 + 1800 rows; chirp and bursts, 100 000 + 20 000;
+denoising, 2048 points."""
 
 KNOWN = frozenset({*OPENML, *SERIES, *FIELDS, *SIMULATED})
 """The tables that suites may name; any other file in RWF_DATA is a table too."""

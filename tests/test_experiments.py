@@ -119,6 +119,8 @@ def test_keys_are_stable_and_do_not_depend_on_the_order_of_settings():
         ("constant", {}),
         ("linear", {}),
         ("boosting", {"max_iter": 10}),
+        ("knn", {}),
+        ("linear-interpolation", {}),
         ("rbfsampler", {"n_components": 40}),
         ("nystroem", {"n_components": 40}),
         ("exact-se", {"max_iter": 6, "short": 3}),
@@ -411,7 +413,7 @@ def test_generated_sections_are_rebuilt_once_and_the_rest_is_kept(tmp_path):
 
 def test_the_docs_say_what_the_stored_rows_say():
     pages = docs.pages()
-    assert {page.name for page in pages} >= {"README.md", "signals.md", "tables.md"}
+    assert {page.name for page in pages} >= {"README.md", "signals.md", "tables.md", "terrain.md"}
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert docs.regenerated(text) == text, f"run python -m experiments docs: {page.name}"

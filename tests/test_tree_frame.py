@@ -73,6 +73,11 @@ def test_every_row_is_covered_by_all_octaves_and_no_atom_is_idle(d, wavelet, rng
         assert 0.7 * volume < met.mean() < 1.3 * volume
 
 
+def test_as_many_atoms_as_rows_are_drawn_though_their_number_hardly_follows_the_spacing(rng):
+    X = rng.uniform(size=(20_000, 1))
+    assert sum(part.n_features for part in draw_tree_frame(CompactHat(), X, 20_000, rng)) == 20_000
+
+
 def test_dense_regions_have_finer_atoms(rng):
     X = np.concatenate([rng.uniform(0, 1, (20_000, 2)), rng.uniform(4, 8, (300, 2))])
     finest = draw_tree_frame(Bump(), X, 3000, rng)[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Self, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -27,14 +27,17 @@ class FunctionMethod(Method, Protocol):
     def predict_function(self, X: Array) -> tuple[Array, Array]: ...
 
 
-class Standardized:
+M = TypeVar("M", bound=Method)
+
+
+class Scaled(Generic[M]):
     """A method that sees columns and targets of mean 0 and standard deviation 1.
 
     Args:
         method: works in standardised units; columns that do not vary are taken away from it.
     """
 
-    def __init__(self, method: FunctionMethod) -> None:
+    def __init__(self, method: M) -> None:
         self.method = method
 
     def fit(self, X: Array, y: Array) -> Self:
@@ -47,9 +50,6 @@ class Standardized:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self._in_units(self.method.predict(self._inputs(X)))
-
-    def predict_function(self, X: Array) -> tuple[Array, Array]:
-        return self._in_units(self.method.predict_function(self._inputs(X)))
 
     def facts(self) -> Mapping[str, object]:
         """Those of the method, a noise variance in squared units of y."""
@@ -66,3 +66,10 @@ class Standardized:
     def _in_units(self, prediction: tuple[Array, Array]) -> tuple[Array, Array]:
         mean, std = prediction
         return self._y_center + self._y_scale * mean, self._y_scale * std
+
+
+class Standardized(Scaled[FunctionMethod]):
+    """The same for a method that also knows f."""
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        return self._in_units(self.method.predict_function(self._inputs(X)))

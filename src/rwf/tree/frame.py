@@ -77,7 +77,7 @@ def draw_tree_frame(
     coarsest = 0.5 * span / scales_per_spacing  # the spacing of atoms half as wide as the data
     tree = cKDTree(X, balanced_tree=False, compact_nodes=False)
     spacing = min(coarsest, coarsest * (2.0 / wanted) ** (1 / d))
-    best, most = [(coarsest, X[:1])], 0
+    best, most = list[tuple[float, Array]](), 0
     for _ in range(ATTEMPTS):
         octaves = _octaves(X, spacing, coarsest, least)
         placed = [(octave.spacing, _placed(octave, tree, least, rng)) for octave in octaves]
@@ -89,11 +89,25 @@ def draw_tree_frame(
         # The number goes as spacing^-d; aim a little below it, and take steps of one octave.
         ratio = max(total, 1) / (0.985 * wanted)
         spacing *= float(np.clip(ratio ** (1 / d), 0.5, 2.0))
+    # Where rows are few the number hardly changes with the spacing, and may never come close.
+    best = best or _trimmed(placed, total - wanted, rng)
     return tuple(
         LocalAtoms.of_scale(wavelet, scales_per_spacing * width, shifts)
         for width, shifts in best
         if len(shifts)
     )
+
+
+def _trimmed(
+    placed: list[tuple[float, Array]], surplus: int, rng: np.random.Generator
+) -> list[tuple[float, Array]]:
+    """The atoms without so many of the finest, which fewest rows inform."""
+    kept = []
+    for spacing, shifts in placed[::-1]:
+        drop = min(surplus, len(shifts))
+        kept.append((spacing, shifts[np.sort(rng.permutation(len(shifts))[drop:])]))
+        surplus -= drop
+    return kept[::-1]
 
 
 def _placed(lattice: _Lattice, tree: cKDTree, least: int, rng: np.random.Generator) -> Array:

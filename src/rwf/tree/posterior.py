@@ -126,10 +126,10 @@ class TreePosterior:
         in_parallel(work, rows.batches())
         placed = np.empty((2, len(X)))
         placed[:, rows.order] = mean, variance
-        if not with_noise:
-            # This is no sum of squares: rounding may leave what is zero a little below it.
-            return Prediction(placed[0], np.maximum(placed[1], 0.0))
-        return Prediction(placed[0], placed[1] + self.noise_variance * noise)
+        # This is no sum of squares: rounding may leave what is zero a little below it.
+        variance_of_f = np.maximum(placed[1], 0.0)
+        own = self.noise_variance * noise if with_noise else 0.0
+        return Prediction(placed[0], variance_of_f + own)
 
     def _predict_cells(
         self, rows: SortedRows, inverses: Array, mean: Array, variance: Array, cells: IntArray
