@@ -1,0 +1,230 @@
+"""Fitted estimators to files and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rwf
+from rwf.error_scale import ErrorScale
+from rwf.errors import ModelFileError, UnsavableModelError
+from rwf.fit_report import FitReport
+from rwf.model import FittedModel
+from rwf.pruning import Pruning
+from rwf.saving import container
+from rwf.saving.checks import check_estimator, check_table
+from rwf.saving.codec import (
+    BOOL,
+    INT,
+    Decoder,
+    Encoder,
+    Instance,
+    Kind,
+    Maybe,
+    Mismatch,
+    Names,
+)
+from rwf.saving.container import Json
+from rwf.saving.mean_only import MeanModel, MeanRegressor
+from rwf.saving.parameters import decode_parameter, encode_parameter
+from rwf.saving.records import RECORDS
+from rwf.scoring import Scores
+from rwf.second_opinion import SecondOpinion
+from rwf.sparse_model import SparseModel
+from rwf.tables import TableSchema
+from rwf.tree_model import TreeModel
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+ESTIMATORS = ("RWFRegressor", "RFFRegressor")
+"""Names of ``rwf``, where the classes are looked up when they are needed: they know this module."""
+
+FITTED: dict[str, Kind] = {
+    "n_features_in_": INT,
+    "_single_output": BOOL,
+    "model_": Instance(FittedModel, SparseModel, TreeModel),
+    "correction_": Maybe(Instance(ErrorScale, SecondOpinion)),
+    "fit_report_": Instance(FitReport),
+    "n_iter_": INT,
+}
+MEAN: dict[str, Kind] = {
+    "n_features_in_": INT,
+    "_single_output": BOOL,
+    "model_": Instance(MeanModel),
+}
+SOMETIMES: dict[str, Kind] = {
+    "_by_name": BOOL,
+    "feature_names_in_": Names(),
+    "pruning_": Instance(Pruning),
+}
+"""Attributes that not every fit has."""
+
+CACHED = (
+    "rwf.background.Background",
+    "rwf.projection.Remainder",
+    "rwf.sparse.mixture.Mixture",
+    "rwf.sparse.windows.WindowedMixture",
+    "rwf.tree._rows.Table",
+    "rwf.tree.inverse.SelectedInverse",
+)
+"""What a model computes when it first needs it; pickle and skops keep it, model files do not."""
+
+TABLE: dict[str, Kind] = {
+    "schema": Instance(TableSchema),
+    "scores": Maybe(Instance(Scores)),
+}
+"""What a model of a table has beside its regressor."""
+
+SKOPS_TYPES = (
+    *(f"{record.cls.__module__}.{record.cls.__qualname__}" for record in RECORDS.values()),
+    *(f"rwf.estimators.{name}" for name in ESTIMATORS),
+    f"{MeanRegressor.__module__}.{MeanRegressor.__qualname__}",
+    *CACHED,
+)
+"""The classes of a fitted estimator, for ``skops.io.load(file, trusted=SKOPS_TYPES)``."""
+
+
+def save(
+    estimator: BaseEstimator,
+    path: str | os.PathLike[str],
+    *,
+    mean_only: bool = False,
+    with_rows: bool = False,
+    schema: TableSchema | None = None,
+    scores: Scores | None = None,
+) -> None:
+    """Write a fitted estimator to a file; see :meth:`rwf.regression.FeatureRegressor.save`.
+
+    A schema says which columns of a table it takes, and scores how it did when it was fitted: with
+    them, the file is that of a :class:`rwf.TableModel`.
+    """
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or type(estimator) is not getattr(rwf, name):
+        raise UnsavableModelError(
+            f"{name} is a class of your own, and a model file has no code in it: save an "
+            f"{' or '.join(ESTIMATORS)}, or keep the model by pickle or joblib."
+        )
+    _refuse_rows(estimator, mean_only, with_rows)
+    if not mean_only:
+        if isinstance(estimator.model_, FittedModel | TreeModel) and estimator.model_.n_rows > 0:
+            _ = estimator.model_.tuned  # what is found now is kept, and need not be found again
+        table = None if schema is None else (schema, scores)
+        _write(estimator, name, estimator.get_params(deep=False), FITTED, path, table)
+    else:
+        _write(_of_means(estimator), MeanRegressor.__name__, {}, MEAN, path)
+
+
+def _refuse_rows(estimator: BaseEstimator, mean_only: bool, with_rows: bool) -> None:
+    if not isinstance(estimator.correction_, SecondOpinion):
+        return
+    if mean_only:
+        raise ValueError(
+            "the means of this model depend on all training rows and on variances, because it was "
+            "fitted with second_opinion=True: save it without mean_only, or fit it without that."
+        )
+    if not with_rows:
+        raise ValueError(
+            "this model keeps all training rows, because it was fitted with second_opinion=True: "
+            "pass with_rows=True if they may be in the file, or fit it without that."
+        )
+
+
+def _of_means(estimator: BaseEstimator) -> MeanRegressor:
+    if not estimator.model_.n_rows > 0:
+        raise ValueError("the model has seen no rows yet: call partial_fit first.")
+    small = MeanRegressor()
+    for name in ("n_features_in_", "_single_output", "feature_names_in_"):
+        if name in vars(estimator):
+            setattr(small, name, getattr(estimator, name))
+    small.model_ = MeanModel.of(estimator.model_)
+    return small
+
+
+def _write(
+    estimator: BaseEstimator,
+    name: str,
+    parameters: Mapping[str, object],
+    kinds: Mapping[str, Kind],
+    path: str | os.PathLike[str],
+    table: tuple[TableSchema, Scores | None] | None = None,
+) -> None:
+    encoder = Encoder(RECORDS)
+    given = {key: encode_parameter(key, value, encoder) for key, value in parameters.items()}
+    present = {key: kind for key, kind in SOMETIMES.items() if key in vars(estimator)}
+    fitted: dict[str, Json] = {}
+    for key, kind in {**kinds, **present}.items():
+        try:
+            fitted[key] = kind.encode(getattr(estimator, key), encoder, {})
+        except Mismatch as error:
+            raise UnsavableModelError(f"{key} cannot be saved: {error}.") from None
+    header: dict[str, Json] = {
+        "rwf": rwf.__version__,
+        "estimator": name,
+        "parameters": given,
+        "fitted": fitted,
+    }
+    if table is not None:
+        pairs = zip(TABLE.items(), table, strict=True)
+        header["table"] = {key: kind.encode(value, encoder, {}) for (key, kind), value in pairs}
+    header["objects"] = encoder.objects
+    container.write(Path(path), header, encoder.arrays)
+
+
+def load(path: str | os.PathLike[str]) -> BaseEstimator:
+    """The fitted estimator that was saved to a file.
+
+    Nothing in the file is run, and only classes of rwf are made. A file that is damaged, or of a
+    newer version, or no model at all, gives a :class:`~rwf.errors.ModelFileError`. One that was
+    saved with ``mean_only=True`` gives a small estimator with ``predict`` alone, and one that
+    ``rwf fit`` wrote, of a table, a :class:`rwf.TableModel`.
+    """
+    try:
+        header, arrays = container.read(Path(path))
+        decoder = Decoder(RECORDS, header.get("objects"), arrays)
+        estimator = _made(header, decoder)
+        return _of_table(estimator, header["table"], decoder) if "table" in header else estimator
+    except Mismatch as error:
+        raise ModelFileError(f"{path} makes no sense: {error}.") from None
+    except (RecursionError, MemoryError, OverflowError, ArithmeticError) as error:
+        raise ModelFileError(f"{path} makes no sense: {error!r}.") from None
+
+
+def _of_table(estimator: BaseEstimator, table: Json, decoder: Decoder) -> BaseEstimator:
+    if not isinstance(table, dict) or set(table) != set(TABLE):
+        raise Mismatch("the header describes no table")
+    if isinstance(estimator, MeanRegressor):
+        raise Mismatch("a table has means alone")
+    # Kinds have checked both: what comes out has the types that went in.
+    found: dict[str, Any] = {
+        key: kind.decode(table[key], decoder, {}) for key, kind in TABLE.items()
+    }
+    check_table(found["schema"], estimator)
+    return rwf.TableModel(found["schema"], estimator, found["scores"])
+
+
+def _made(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
+    name, given, fitted = (header.get(key) for key in ("estimator", "parameters", "fitted"))
+    if not isinstance(given, dict) or not isinstance(fitted, dict):
+        raise Mismatch("the header has no parameters or no fitted attributes")
+    estimator: BaseEstimator
+    if name == MeanRegressor.__name__:
+        estimator, kinds = MeanRegressor(), MEAN
+    elif isinstance(name, str) and name in ESTIMATORS:
+        estimator, kinds = getattr(rwf, name)(), FITTED
+    else:
+        raise Mismatch(f"{str(name)[:40]!r} is no estimator of rwf")
+    unknown = set(given) - set(estimator.get_params(deep=False))
+    if unknown or not set(kinds) <= set(fitted) <= {*kinds, *SOMETIMES}:
+        raise Mismatch(
+            f"{name} has parameters {str(sorted(given))[:200]} and attributes "
+            f"{str(sorted(fitted))[:200]}, and they are not those that this rwf knows. Install "
+            "the version that wrote the file"
+        )
+    estimator.set_params(**{key: decode_parameter(value, decoder) for key, value in given.items()})
+    known = {**kinds, **SOMETIMES}
+    vars(estimator).update({key: known[key].decode(fitted[key], decoder, {}) for key in fitted})
+    check_estimator(estimator)
+    return estimator
