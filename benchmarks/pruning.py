@@ -2,7 +2,7 @@
 
 Each line is one signal of Donoho and Johnstone and one prior: columns before and after, seconds of
 means and of error bars as ratios before over after, and the error of f on new rows as the ratio
-after over before. Example: python -m benchmarks.pruning --columns 1000 --keep 100
+after over before. Example: python -m benchmarks pruning --columns 1000 --keep 100
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from benchmarks.__main__ import fastest
+from benchmarks.timing import fastest
 from rwf import RWFRegressor
 from rwf.estimators import Prior
 from rwf.signals import DONOHO_JOHNSTONE, donoho_johnstone
@@ -42,12 +42,12 @@ def measure(signal: str, prior: Prior, columns: int, keep: int | None, rows: int
     return f"{signal:<11}{prior:<11}{counts}{times}{error(pruned) / error(whole):>12.3f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.pruning", description=__doc__)
+def main(given: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks pruning", description=__doc__)
     parser.add_argument("--columns", type=int, default=1000)
     parser.add_argument("--keep", type=int, help="columns; by default as the tolerance allows")
     parser.add_argument("--rows", type=int, default=20_000)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     print(
         f"{'signal':<11}{'prior':<11}{'columns':>8}{'kept':>8}{'mean':>12}{'bars':>12}{'error':>12}"
     )

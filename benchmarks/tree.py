@@ -2,7 +2,7 @@
 
 Seconds are CPU time. Those allowed are stated for a core of 60 GFLOP/s and scaled by the rate of
 this machine's own ``dgemm``, measured in the same process. Every case runs in a process of its own,
-so that its peak memory is its own. Example: python -m benchmarks.tree line --out tree.jsonl
+so that its peak memory is its own. Example: python -m benchmarks tree line --out tree.jsonl
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ import platform
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import blas
 
 import rwf
+from benchmarks.timing import gemm_rate, seconds
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.rows import Block
 from rwf.threads import one_blas_thread
@@ -33,8 +30,6 @@ from rwf.tree import AtomTree, accumulate_tree, draw_tree_frame, memory_needed, 
 from rwf.types import Array
 from rwf.wavelets import CompactHat
 from rwf.wavelets.radial import Bump
-
-Result = TypeVar("Result")
 
 REFERENCE_RATE = 60e9
 """Flops per second of the core for which the allowed seconds are stated."""
@@ -114,20 +109,6 @@ class Row:
             (self.peak_memory, self.memory_allowed),
         ]
         return all(allowed is None or taken <= allowed for taken, allowed in pairs)
-
-
-def seconds(job: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of a job, and its result."""
-    begun = time.process_time()
-    result = job()
-    return time.process_time() - begun, result
-
-
-def gemm_rate(size: int = 1500, repeats: int = 4) -> float:
-    """Flops per CPU second of the machine's own dgemm."""
-    A = np.asfortranarray(np.random.default_rng(0).normal(size=(size, size)))
-    taken, _ = seconds(lambda: [blas.dgemm(1.0, A, A) for _ in range(repeats)])
-    return 2 * size**3 * repeats / taken
 
 
 def elevation() -> tuple[Array, Array]:
@@ -229,12 +210,12 @@ def in_own_process(name: str) -> Row:
     return Row(**json.loads(lines))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.tree", description=__doc__)
+def main(given: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks tree", description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--out", type=Path, help="append the rows to this file, as JSON lines")
     parser.add_argument("--here", action="store_true", help="one case in this process, as JSON")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if arguments.here:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         with one_blas_thread():

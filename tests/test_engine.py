@@ -196,6 +196,44 @@ def test_every_gradient_of_the_evidence_is_its_central_difference(name, k, rng):
         assert_allclose(gradient, difference, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_evidence_is_that_of_all_rows_together_however_many_are_taken_at_a_time(
+    k, rng, monkeypatch
+):
+    problem = Problem("recipe", rng, 700, k)
+    rows = Block(problem.rows.X, problem.rows.y, rng.uniform(0.5, 3.0, 700))
+    arguments = (problem.features, rows, problem.groups, problem.log_priors, problem.log_noise)
+    whole, gram = evidence(*arguments), accumulate(problem.features, [rows], k)
+    monkeypatch.setattr("rwf.moments.CHUNK_BYTES", 1)  # the fewest rows at a time: 256
+    parts, split = evidence(*arguments), accumulate(problem.features, [rows], k)
+    for field in ("value", "log_noise", "log_priors", "theta"):
+        assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-9, atol=1e-9)
+    for field in ("ZtZ", "Zty", "yty"):
+        assert_allclose(getattr(split, field), getattr(gram, field), rtol=1e-11, atol=1e-11)
+    Z, root = problem.features(rows.X), np.sqrt(rows.weights)[:, None]
+    assert_allclose(gram.ZtZ, (Z * root).T @ (Z * root), rtol=1e-11, atol=1e-12)
+    assert_allclose(gram.Zty, (Z * root).T @ (rows.y * root), rtol=1e-11, atol=1e-11)
+    assert_allclose(gram.yty, np.sum((rows.y * root) ** 2, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "log_noise, digits, error", [(-6.0, 1e-9, 1e-9), (-18.0, 3e-7, 3e-6), (-28.0, 5e-3, 1e-7)]
+)
+def test_the_evidence_keeps_its_digits_as_the_noise_shrinks(log_noise, digits, error, rng):
+    """Plain moments, moments and a refined mean, and the square root, one after the other."""
+    X = rng.uniform(2.0, 4.0, (300, 1))
+    features = WaveletFamily(HAT, DATA, 2.5).draw(25, X, rng)  # so wide that columns are alike
+    Z, prior, noise = features(X), np.full(25, 1.3), float(np.exp(log_noise))
+    y = Z @ rng.normal(size=25) + np.sqrt(noise) * rng.normal(size=300)
+    rows, groups = Block(X, y[:, None], np.ones(300)), np.zeros(25, dtype=int)
+    found = evidence(features, rows, groups, np.log([1.3]), np.array([log_noise]))
+    exact = accumulate_root(features, [rows], 1).posterior(0, prior, noise)
+    R = np.outer(y - Z @ exact.mean, exact.mean) - Z @ exact.weight_covariance()
+    theta = features.pull_back(X, R / noise)
+    assert_allclose(found.theta, theta, rtol=digits)
+    assert_allclose(found.value, exact.log_evidence, rtol=0, atol=error)
+
+
 def test_the_gradient_by_variances_from_moments_is_the_one_from_rows(rng):
     problem = Problem("recipe", rng, 60)
     e = evidence(
@@ -276,8 +314,8 @@ def test_square_root_moments_resolve_noise_that_a_gram_matrix_does_not(rng):
     class Identity:
         n_features = p
 
-        def __call__(self, X):
-            return X
+        def into(self, X, out):
+            out[:] = X
 
     rows = Block(Z, y[:, None], np.ones(n))
     parts = [

@@ -146,8 +146,8 @@ def test_moments_of_combinations_are_those_of_their_rows(gather, rng):
     class Combined:
         n_features = 5
 
-        def __call__(self, X):
-            return stack(X) @ C
+        def into(self, X, out):
+            out[:] = stack(X) @ C
 
     expected = gather(Combined(), [rows], 2)
     priors, w = rng.uniform(0.5, 2.0, 5), rng.normal(size=5)

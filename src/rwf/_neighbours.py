@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rwf.features._fused import _compiled
+from rwf.features._fused_math import compiled
 from rwf.types import Array, IntArray
 
 
-@_compiled
+@compiled
 def _profile(twice_order: int, q: float) -> tuple[float, float]:
     """κ of order 1/2, 3/2 or 5/2 at q = r², and dκ/dq."""
     if twice_order == 1:
@@ -23,7 +23,7 @@ def _profile(twice_order: int, q: float) -> tuple[float, float]:
     return (1.0 + r + r * r / 3.0) * e, -5.0 / 6.0 * (1.0 + r) * e
 
 
-@_compiled
+@compiled
 def _squared_distance(u: Array, v: Array) -> float:
     q = 0.0
     for j in range(len(u)):
@@ -31,7 +31,7 @@ def _squared_distance(u: Array, v: Array) -> float:
     return q
 
 
-@_compiled
+@compiled
 def _factor(U: Array, near: IntArray, twice_order: int, nugget: float, L: Array) -> None:
     """L with LLᵀ = κ + ν²I of the neighbours, in the lower triangle."""
     for a in range(len(near)):
@@ -47,7 +47,7 @@ def _factor(U: Array, near: IntArray, twice_order: int, nugget: float, L: Array)
                 L[a, b] = s / L[b, b]
 
 
-@_compiled
+@compiled
 def _solve_lower(L: Array, v: Array) -> None:
     """v ← L⁻¹v."""
     for a in range(len(v)):
@@ -57,7 +57,7 @@ def _solve_lower(L: Array, v: Array) -> None:
         v[a] = s / L[a, a]
 
 
-@_compiled
+@compiled
 def _solve_upper(L: Array, v: Array) -> None:
     """v ← L⁻ᵀv."""
     for a in range(len(v) - 1, -1, -1):
@@ -67,7 +67,7 @@ def _solve_upper(L: Array, v: Array) -> None:
         v[a] = s / L[a, a]
 
 
-@_compiled
+@compiled
 def condition(
     U: Array,
     values: Array,
@@ -99,7 +99,7 @@ def condition(
         mean[i], variance[i] = m, v
 
 
-@_compiled
+@compiled
 def log_density(
     U: Array,
     values: Array,

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from rwf.types import Array
+from rwf.types import Array, FloatArray
 
 
 @cache
@@ -30,7 +30,7 @@ def _routine(name: str) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *arguments)(address_of(exported, signature))
 
 
-def call(name: str, *arguments: str | int | float | Array) -> int:
+def call(name: str, *arguments: str | int | float | FloatArray) -> int:
     """Call a routine with values; the result is what LAPACK calls ``info``, if it has one."""
     pointers: list[object] = []
     for value in arguments:
@@ -41,7 +41,8 @@ def call(name: str, *arguments: str | int | float | Array) -> int:
         elif isinstance(value, int):
             pointers.append(ctypes.byref(ctypes.c_int(value)))
         else:
-            pointers.append(ctypes.byref(ctypes.c_double(value)))
+            real = ctypes.c_float if name.startswith("s") else ctypes.c_double
+            pointers.append(ctypes.byref(real(value)))
     info = ctypes.c_int(0)
     if name in {"dpotrf", "dpotri", "dtrtri"}:
         pointers.append(ctypes.byref(info))
@@ -49,22 +50,54 @@ def call(name: str, *arguments: str | int | float | Array) -> int:
     return info.value
 
 
-def add_gram(G: Array, Z: Array) -> None:
-    """Add ZᵀZ to the upper triangle of G, in Fortran's order; Z has shape (n, p), in C's order."""
+def add_gram(G: FloatArray, Z: FloatArray, keep: float = 1.0) -> None:
+    """The upper triangle of G becomes ``keep`` times itself plus ZᵀZ, in the precision of both.
+
+    G is in Fortran's order; Z has shape (n, p), and rows that may stand apart.
+    """
     n, p = Z.shape
     assert G.flags.f_contiguous
-    assert Z.flags.c_contiguous
-    if n and p:
-        call("dsyrk", "U", "N", p, n, 1.0, Z, p, 1.0, G, p)
+    assert G.dtype == Z.dtype
+    if p:
+        name = "dsyrk" if Z.dtype == np.float64 else "ssyrk"
+        call(name, "U", "N", p, n, 1.0, Z, _stride(Z), keep, G, p)
+
+
+def multiply_rows(Z: Array, B: Array, out: Array) -> None:
+    """out = ZB; both have rows that may stand apart, and B is in C's order."""
+    (n, p), q = Z.shape, B.shape[1]
+    assert B.flags.c_contiguous
+    if n and p and q:
+        call("dgemm", "N", "N", q, n, p, 1.0, B, q, Z, _stride(Z), 0.0, out, _stride(out))
 
 
 def whiten_rows(L: Array, Z: Array) -> None:
-    """Replace every row z of Z, in C's order, by L⁻¹z; L is a lower triangle in Fortran's order."""
+    """Replace every row z of Z by L⁻¹z; rows may stand apart.
+
+    L is a lower triangle in Fortran's order.
+    """
     n, p = Z.shape
     assert L.flags.f_contiguous
-    assert Z.flags.c_contiguous
     if n and p:
-        call("dtrsm", "L", "L", "N", "N", p, n, 1.0, L, p, Z, p)
+        call("dtrsm", "L", "L", "N", "N", p, n, 1.0, L, p, Z, _stride(Z))
+
+
+def multiply_lower(T: Array, Z: Array) -> None:
+    """Replace every row z of Z by Tz; rows may stand apart.
+
+    T is a lower triangle in Fortran's order.
+    """
+    n, p = Z.shape
+    assert T.flags.f_contiguous
+    if n and p:
+        call("dtrmm", "L", "L", "N", "N", p, n, 1.0, T, p, Z, _stride(Z))
+
+
+def _stride(Z: FloatArray) -> int:
+    """How far apart the rows of Z are, in entries; those of one row are next to each other."""
+    n, p = (int(size) for size in Z.shape)
+    assert n == 0 or p <= 1 or Z.strides[1] == Z.itemsize
+    return max(p, int(Z.strides[0]) // int(Z.itemsize), 1) if n > 1 else max(p, 1)
 
 
 def lower_cholesky(M: Array) -> Array | None:

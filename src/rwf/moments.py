@@ -8,12 +8,12 @@ distributed fitting are all ``a + b``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from numpy.typing import NDArray
 
 from rwf.blas import add_gram
 from rwf.factorization import (
@@ -23,9 +23,14 @@ from rwf.factorization import (
     stack_triangle,
 )
 from rwf.posterior import Posterior, posterior_of_rows
-from rwf.rows import Block
+from rwf.rows import Block, block_rows
 from rwf.threads import one_blas_thread
 from rwf.types import Array, FloatArray
+
+Floats = TypeVar("Floats", Array, NDArray[np.float32])
+
+CHUNK_BYTES = 4 * 2**20
+"""Memory for rows that are multiplied at a time: they are still in the cache when they are."""
 
 
 class Features(Protocol):
@@ -35,6 +40,8 @@ class Features(Protocol):
     def n_features(self) -> int: ...
 
     def __call__(self, X: Array) -> FloatArray: ...
+
+    def into(self, X: Array, out: FloatArray) -> None: ...
 
 
 class Statistics(Protocol):
@@ -91,6 +98,16 @@ class Moments:
             self.log_volume + other.log_volume,
         )
 
+    def to_arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays."""
+        totals = np.array([self.n, self.log_volume])
+        return {"ZtZ": self.ZtZ, "Zty": self.Zty, "yty": self.yty, "totals": totals}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Moments:
+        n, log_volume = arrays["totals"].tolist()
+        return cls(arrays["ZtZ"], arrays["Zty"], arrays["yty"], n, log_volume)
+
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
         return gram_resolves_identity(self.ZtZ.diagonal() * prior_variances / noise_variance)
@@ -117,8 +134,7 @@ class Moments:
         G = scale[:, None] * self.ZtZ * (scale / noise_variance)
         factor = factor_gram(G)
         b = scale * self.Zty[:, output] / noise_variance
-        half = solve_triangular(factor.L, b, lower=True, check_finite=False)
-        mean = solve_triangular(factor.L, half, lower=True, trans="T", check_finite=False)
+        mean = factor.solve(b)
         w = scale * mean
         yty = float(self.yty[output])
         rss = yty - 2 * float(w @ self.Zty[:, output]) + float(w @ self.ZtZ @ w)
@@ -152,6 +168,15 @@ class RootMoments:
             self.n_outputs,
             self.log_volume + other.log_volume,
         )
+
+    def to_arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays."""
+        return {"R": self.R, "totals": np.array([self.n, self.n_outputs, self.log_volume])}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> RootMoments:
+        n, n_outputs, log_volume = arrays["totals"].tolist()
+        return cls(arrays["R"], n, int(n_outputs), log_volume)
 
     def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
         return True
@@ -201,31 +226,59 @@ class RootMoments:
 
 
 def accumulate(features: Features, blocks: Iterable[Block], n_outputs: int) -> Moments:
-    """One pass over the rows: G by ``syrk`` in place, which is the whole cost."""
-    p, k = features.n_features, n_outputs
-    G = np.zeros((p, p), order="F")
-    b, yty, n, log_volume = np.zeros((p, k)), np.zeros(k), 0.0, 0.0
+    """One pass over the rows: [Z y]ᵀ[Z y] by ``syrk`` in place, which is nearly the whole cost."""
+    size = features.n_features + n_outputs
+    G = np.zeros((size, size), order="F")
+    buffer, n, log_volume = row_buffer(size), 0.0, 0.0
     for block in blocks:
-        Z, y = weighted(features, block)
-        add_gram(G, Z)
-        b += Z.T @ y
-        yty += np.einsum("nk,nk->k", y, y)
+        for _, W in joint_rows(features, block, buffer):
+            add_gram(G, W)
         n += float(block.weights.sum())
         log_volume += block.log_volume
-    return Moments(np.triu(G) + np.triu(G, 1).T, b, yty, n, log_volume)
+    return moments_of(G, n_outputs, n, log_volume)
+
+
+def moments_of(G: Array, n_outputs: int, n: float, log_volume: float) -> Moments:
+    """The moments in the upper triangle of [Z y]ᵀ[Z y]."""
+    p = len(G) - n_outputs
+    ZtZ = np.triu(G[:p, :p]) + np.triu(G[:p, :p], 1).T
+    return Moments(ZtZ, G[:p, p:].copy(), G.diagonal()[p:].copy(), n, log_volume)
 
 
 def accumulate_root(features: Features, blocks: Iterable[Block], n_outputs: int) -> RootMoments:
     """One pass over the rows in square-root form."""
     size = features.n_features + n_outputs
     R, n, log_volume = np.zeros((size, size)), 0.0, 0.0
+    buffer = row_buffer(size)
     with one_blas_thread():  # the many small products of a QR decomposition gain nothing by more
         for block in blocks:
-            Z, y = weighted(features, block)
-            R = stack_triangle(R, np.hstack([Z, y]))
+            for _, W in joint_rows(features, block, buffer):
+                R = stack_triangle(R, W)
             n += float(block.weights.sum())
             log_volume += block.log_volume
     return RootMoments(R, n, n_outputs, log_volume)
+
+
+def row_buffer(columns: int) -> Array:
+    """Room for as many rows as are multiplied at a time, to be filled again and again."""
+    return np.empty((block_rows(columns, CHUNK_BYTES), columns))
+
+
+def joint_rows(features: Features, block: Block, buffer: Floats) -> Iterator[tuple[Block, Floats]]:
+    """Some rows after others, and their [Z y], times the root of w/v, each time in the same buffer.
+
+    One product then gives ZᵀZ, Zᵀy and yᵀy, and no memory is asked for on the way.
+    """
+    p = features.n_features
+    pieces = -(-len(block) // len(buffer))  # of equal size, as a short one is slow for its rows
+    for part in block.parts(-(-len(block) // max(pieces, 1)) or 1):
+        W = buffer[: len(part)]
+        features.into(part.X, W[:, :p])
+        W[:, p:] = part.y
+        root = part.root_precision
+        if (root != 1.0).any():
+            W *= root
+        yield part, W
 
 
 def weighted(features: Features, block: Block) -> tuple[Array, Array]:

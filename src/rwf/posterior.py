@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from rwf.blas import whiten_rows
 from rwf.factorization import Factor, factor_rows
 from rwf.types import Array
 
@@ -72,15 +71,21 @@ class Posterior:
             + self.log_volume
         )
 
-    def _whiten(self, Z: Array) -> Array:
+    def _whiten(self, Z: Array, room: Array | None = None) -> Array:
         """Rows L⁻¹Λ^½z, shape (n, p): their squared norms are the variances of f."""
-        V = np.multiply(Z, np.sqrt(self.prior_variances), order="C")
-        whiten_rows(self.factor.L, V)
+        V = np.empty(Z.shape) if room is None else room[: len(Z)]
+        np.multiply(Z, np.sqrt(self.prior_variances), out=V)
+        self.factor.whiten(V)
         return V
 
-    def predict(self, Z: Array, noise: Array | float = 1.0) -> Prediction:
-        """Prediction at rows, whose noise variance is σ² times ``noise``."""
-        V = self._whiten(Z)
+    def predict(
+        self, Z: Array, noise: Array | float = 1.0, room: Array | None = None
+    ) -> Prediction:
+        """Prediction at rows, whose noise variance is σ² times ``noise``.
+
+        Callers with many blocks of rows give ``room`` for as many to work in.
+        """
+        V = self._whiten(Z, room)
         variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
         return Prediction(Z @ self.mean, variance)
 
@@ -99,6 +104,12 @@ class Posterior:
         rest = np.maximum(1.0 - weights * variance / own, 1e-12)
         residual = (y - Z @ self.mean) / rest
         return Prediction(y - residual, variance / rest + own)
+
+    def refined(self, Ztr: Array) -> Posterior:
+        """The same with one step of refinement of its mean, from Zᵀ(y - Zm) of the rows."""
+        scale = np.sqrt(self.prior_variances)
+        defect = scale * Ztr / self.noise_variance - self.whitened_mean
+        return replace(self, whitened_mean=self.whitened_mean + self.factor.solve(defect))
 
     def rescaled(self, factor: float) -> Posterior:
         """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
@@ -147,15 +158,10 @@ def posterior_of_rows(
     A = Z * np.sqrt(prior_variances / noise_variance)
     target = y / np.sqrt(noise_variance)
     factor = factor_rows(A, triangular=triangular)
-
-    def solve(v: Array) -> Array:
-        half = solve_triangular(factor.L, v, lower=True, check_finite=False)
-        return solve_triangular(factor.L, half, lower=True, trans="T", check_finite=False)
-
-    mean = solve(A.T @ target)
+    mean = factor.solve(A.T @ target)
     residual = target - A @ mean
     # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
-    mean = mean + solve(A.T @ residual - mean)
+    mean = mean + factor.solve(A.T @ residual - mean)
     residual = target - A @ mean
     rss = noise_variance * float(residual @ residual) + residue
     total = float(len(y)) if n is None else n

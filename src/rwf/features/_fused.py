@@ -1,98 +1,35 @@
 """Fused loops that fill blocks of features: coordinates, profile, factor in one visit per entry.
 
-Arithmetic is in double precision and stays in one row-sized buffer; only the result is stored, in
-the precision of ``out``. exp, sin and cos are polynomials without branches, because a call to libm
-would stop the compiler from using vector instructions. Profiles are told apart by a code outside
-the inner loop.
+Arithmetic is in double precision and stays in buffers that fit the first-level cache: columns are
+taken some hundred at a time, for all rows, so that their atoms stay there too. Only the result is
+stored, in the precision of ``out``: a vector of memory in which rows stand ``stride`` apart, so
+that a block of columns can be filled in place within a wider matrix. Profiles are told apart by a
+code outside the inner loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
+
+from rwf.features._fused_math import FAST, compiled, cos_sin, exp, wide
 
 SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2
 MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2
 
-# All but reassociation, which would undo the two-part range reduction of sin and cos.
-_FAST = {"contract", "nnan", "ninf", "nsz", "arcp"}
+TILE_ENTRIES = 2048
+"""Coordinates of the columns taken at a time, and a little more: a third of a first-level cache."""
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first call; keep the machine code on disk where a cache directory is writable."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": _FAST, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # no writable cache directory
-        return njit(**options)(function)
+@njit(inline="always")
+def _tile(X: Any) -> int:
+    """Columns at a time: their shifts stay in the first-level cache while rows pass by."""
+    return TILE_ENTRIES // X.shape[1] + 64
 
 
-@intrinsic
-def _float_of_bits(context: Any, bits: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-@njit(inline="always", fastmath=_FAST)
-def _exp(x: float) -> float:
-    """e^x for -700 < x <= 0: 2^k by its bits times a polynomial on |f| <= ln(2)/2."""
-    k = np.int32(x * 1.4426950408889634 - 0.5)
-    f = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    p = 1.0 / 479001600
-    p = p * f + 1.0 / 39916800
-    p = p * f + 1.0 / 3628800
-    p = p * f + 1.0 / 362880
-    p = p * f + 1.0 / 40320
-    p = p * f + 1.0 / 5040
-    p = p * f + 1.0 / 720
-    p = p * f + 1.0 / 120
-    p = p * f + 1.0 / 24
-    p = p * f + 1.0 / 6
-    p = p * f + 0.5
-    p = p * f + 1.0
-    p = p * f + 1.0
-    return p * _float_of_bits((np.int64(k) + 1023) << 52)
-
-
-@njit(inline="always", fastmath=_FAST)
-def _cos_sin(x: float) -> tuple[float, float]:
-    """cos x and sin x for |x| < 1e8: reduction by quarter turns, then Taylor on |r| <= π/4."""
-    k = np.int32(x * 0.6366197723675814 + (0.5 if x >= 0 else -0.5))
-    r = x - k * 1.5707963267341256 - k * 6.077100506303966e-11 - k * 2.0222662487959506e-21
-    z = r * r
-    c = 1.0 / 20922789888000
-    c = c * z - 1.0 / 87178291200
-    c = c * z + 1.0 / 479001600
-    c = c * z - 1.0 / 3628800
-    c = c * z + 1.0 / 40320
-    c = c * z - 1.0 / 720
-    c = c * z + 1.0 / 24
-    c = c * z - 0.5
-    c = c * z + 1.0
-    s = -1.0 / 1307674368000
-    s = s * z + 1.0 / 6227020800
-    s = s * z - 1.0 / 39916800
-    s = s * z + 1.0 / 362880
-    s = s * z - 1.0 / 5040
-    s = s * z + 1.0 / 120
-    s = s * z - 1.0 / 6
-    s = (s * z + 1.0) * r
-    odd = (k & 1) == 1
-    cosine = s if odd else c
-    sine = c if odd else s
-    cosine = -cosine if ((k + 1) & 2) == 2 else cosine
-    sine = -sine if (k & 2) == 2 else sine
-    return cosine, sine
-
-
-@njit(inline="always", fastmath=_FAST)
+@njit(inline="always", fastmath=FAST)
 def _squared_distances(x: Any, tT: Any, inverse: Any, q: Any) -> None:
     """q_j = ‖x - t_j‖² / s_j², by differences, which keep their digits for small scales."""
     d, m = tT.shape
@@ -107,7 +44,7 @@ def _squared_distances(x: Any, tT: Any, inverse: Any, q: Any) -> None:
         q[j] *= inverse[j] * inverse[j]
 
 
-@njit(inline="always", fastmath=_FAST)
+@njit(inline="always", fastmath=FAST)
 def _projections(x: Any, tT: Any, eT: Any, inverse: Any, p: Any) -> None:
     """p_j = e_j·(x - t_j) / s_j."""
     d, m = tT.shape
@@ -120,7 +57,40 @@ def _projections(x: Any, tT: Any, eT: Any, inverse: Any, p: Any) -> None:
         p[j] *= inverse[j]
 
 
-@_compiled
+@njit(inline="always", fastmath=FAST)
+def _phases(x: Any, wT: Any, p: Any) -> None:
+    """p_j = w_j·x."""
+    d, m = wT.shape
+    for j in range(m):
+        p[j] = x[0] * wT[0, j]
+    for k in range(1, d):
+        for j in range(m):
+            p[j] += x[k] * wT[k, j]
+
+
+@njit(inline="always", fastmath=FAST)
+def _hats(
+    q: Any, work: Any, factor: Any, kind: int, c: float, order: int, tail: float, out: Any
+) -> None:
+    """out_j = factor_j f(q_j): the hat (1 - cq)e^(-q/2), or the compact hat of this order."""
+    if kind == HAT:
+        for j in range(len(factor)):
+            z = factor[j] * (1.0 - c * q[j]) * exp(-0.5 * min(q[j], tail))
+            out[j] = z if q[j] <= tail else 0.0
+    else:
+        narrow = 1.0 / (2.0 * order)
+        for j in range(len(factor)):
+            h = max(1.0 - q[j] * narrow, 0.0)
+            work[j] = factor[j] * (1.0 - c * q[j]) if h > 0.0 else 0.0
+            q[j] = h
+        for _ in range(order - 2):
+            for j in range(len(factor)):
+                work[j] *= q[j]
+        for j in range(len(factor)):
+            out[j] = work[j]
+
+
+@compiled
 def radial(
     X: Any,
     tT: Any,
@@ -131,53 +101,70 @@ def radial(
     order: int,
     tail: float,
     out: Any,
+    stride: int,
 ) -> None:
-    """out_ij = factor_j f(q_ij): q itself, (1 - cq)e^(-q/2), or the compact hat of this order."""
-    n, m = X.shape[0], tT.shape[1]
-    q = np.empty(m)
-    for i in range(n):
-        _squared_distances(X[i], tT, inverse, q)
-        if kind == SQUARED_DISTANCE:
-            for j in range(m):
-                out[i, j] = q[j]
-        elif kind == HAT:
-            for j in range(m):
-                z = factor[j] * (1.0 - c * q[j]) * _exp(-0.5 * min(q[j], tail))
-                out[i, j] = z if q[j] <= tail else 0.0
-        else:
-            for j in range(m):
-                h = max(1.0 - q[j] / (2.0 * order), 0.0)
-                z = factor[j] * (1.0 - c * q[j])
-                for _ in range(order - 2):
-                    z *= h
-                out[i, j] = z if h > 0.0 else 0.0
+    """out_ij = factor_j f(q_ij): q itself, or a profile of it."""
+    wide()
+    tile = _tile(X)
+    q, work = np.empty(tile), np.empty(tile)
+    for a in range(0, tT.shape[1], tile):
+        b = min(a + tile, tT.shape[1])
+        t = np.ascontiguousarray(tT[:, a:b])
+        for i in range(X.shape[0]):
+            _squared_distances(X[i], t, inverse[a:b], q)
+            row = out[i * stride + a : i * stride + b]
+            if kind == SQUARED_DISTANCE:
+                row[:] = q[: b - a]
+            else:
+                _hats(q, work, factor[a:b], kind, c, order, tail, row)
 
 
-@_compiled
+@compiled
 def oriented(
-    X: Any, tT: Any, eT: Any, inverse: Any, factor: Any, kind: int, w: float, tail: float, out: Any
+    X: Any,
+    tT: Any,
+    eT: Any,
+    inverse: Any,
+    factor: Any,
+    kind: int,
+    w: float,
+    tail: float,
+    out: Any,
+    stride: int,
 ) -> None:
     """out_ij = factor_j f(q_ij, p_ij): Morlet, complex Morlet (cosines, then sines), or edge."""
-    n, m = X.shape[0], tT.shape[1]
-    q, p = np.empty(m), np.empty(m)
+    wide()
+    m = tT.shape[1]
+    tile = _tile(X)
+    q, p = np.empty(tile), np.empty(tile)
     offset = np.exp(-0.5 * w * w)
-    for i in range(n):
-        _squared_distances(X[i], tT, inverse, q)
-        _projections(X[i], tT, eT, inverse, p)
-        if kind == EDGE:
-            for j in range(m):
-                z = factor[j] * p[j] * _exp(-0.5 * min(q[j], tail))
-                out[i, j] = z if q[j] <= tail else 0.0
-        else:
-            for j in range(m):
-                envelope = factor[j] * _exp(-0.5 * min(q[j], tail))
-                cosine, sine = _cos_sin(w * p[j])
-                out[i, j] = envelope * (cosine - offset) if q[j] <= tail else 0.0
-                if kind == COMPLEX_MORLET:
-                    out[i, m + j] = envelope * sine if q[j] <= tail else 0.0
+    for a in range(0, m, tile):
+        b = min(a + tile, m)
+        t = np.ascontiguousarray(tT[:, a:b])
+        e = np.ascontiguousarray(eT[:, a:b])
+        f = factor[a:b]
+        for i in range(X.shape[0]):
+            _squared_distances(X[i], t, inverse[a:b], q)
+            _projections(X[i], t, e, inverse[a:b], p)
+            row = out[i * stride + a : i * stride + b]
+            for j in range(b - a):
+                envelope = f[j] * exp(-0.5 * min(q[j], tail))
+                q[j] = envelope if q[j] <= tail else 0.0
+            if kind == EDGE:
+                for j in range(b - a):
+                    row[j] = q[j] * p[j]
+            elif kind == MORLET:
+                for j in range(b - a):
+                    row[j] = q[j] * (cos_sin(w * p[j])[0] - offset) if q[j] != 0.0 else 0.0
+            else:
+                sines = out[i * stride + m + a : i * stride + m + b]
+                for j in range(b - a):
+                    cosine, sine = cos_sin(w * p[j])
+                    row[j] = q[j] * (cosine - offset) if q[j] != 0.0 else 0.0
+                    sines[j] = q[j] * sine if q[j] != 0.0 else 0.0
 
 
-@_compiled
+@compiled
 def ridge(
     X: Any,
     tT: Any,
@@ -189,84 +176,95 @@ def ridge(
     order: int,
     tail: float,
     out: Any,
+    stride: int,
 ) -> None:
     """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j.
 
     Profiles are those of :func:`radial`, or p itself.
     """
-    n, m = X.shape[0], tT.shape[1]
-    p = np.empty(m)
-    for i in range(n):
-        _projections(X[i], tT, wT, inverse, p)
-        if kind == SQUARED_DISTANCE:
-            for j in range(m):
-                out[i, j] = p[j]
-        elif kind == HAT:
-            for j in range(m):
-                q = p[j] * p[j]
-                z = factor[j] * (1.0 - c * q) * _exp(-0.5 * min(q, tail))
-                out[i, j] = z if q <= tail else 0.0
-        else:
-            for j in range(m):
-                q = p[j] * p[j]
-                h = max(1.0 - q / (2.0 * order), 0.0)
-                z = factor[j] * (1.0 - c * q)
-                for _ in range(order - 2):
-                    z *= h
-                out[i, j] = z if h > 0.0 else 0.0
+    wide()
+    tile = _tile(X)
+    q, work = np.empty(tile), np.empty(tile)
+    for a in range(0, tT.shape[1], tile):
+        b = min(a + tile, tT.shape[1])
+        t = np.ascontiguousarray(tT[:, a:b])
+        w = np.ascontiguousarray(wT[:, a:b])
+        for i in range(X.shape[0]):
+            _projections(X[i], t, w, inverse[a:b], q)
+            row = out[i * stride + a : i * stride + b]
+            if kind == SQUARED_DISTANCE:
+                row[:] = q[: b - a]
+            else:
+                for j in range(b - a):
+                    q[j] *= q[j]
+                _hats(q, work, factor[a:b], kind, c, order, tail, row)
 
 
-@_compiled
+@compiled
 def tensor_table(
-    X: Any, tT: Any, inverse: Any, factor: Any, table: Any, step: float, left: float, out: Any
+    X: Any,
+    tT: Any,
+    inverse: Any,
+    factor: Any,
+    table: Any,
+    step: float,
+    left: float,
+    out: Any,
+    stride: int,
 ) -> None:
     """out_ij = factor_j Π_k ψ₁(u_k), ψ₁ interpolated linearly in a table and zero outside it."""
     n, d = X.shape
-    m, last = tT.shape[1], len(table) - 1
+    m, last, per_step = tT.shape[1], len(table) - 1, 1.0 / step
     for i in range(n):
+        row = out[i * stride : i * stride + m]
         for j in range(m):
             z = factor[j]
             for k in range(d):
-                position = ((X[i, k] - tT[k, j]) * inverse[j] - left) / step
+                position = ((X[i, k] - tT[k, j]) * inverse[j] - left) * per_step
                 if position < 0.0 or position >= last:
                     z = 0.0
                     break
                 cell = int(position)
                 z *= table[cell] + (position - cell) * (table[cell + 1] - table[cell])
-            out[i, j] = z
+            row[j] = z
 
 
-@_compiled
-def tensor_haar(X: Any, tT: Any, inverse: Any, factor: Any, out: Any) -> None:
+@compiled
+def tensor_haar(X: Any, tT: Any, inverse: Any, factor: Any, out: Any, stride: int) -> None:
     """out_ij = factor_j Π_k (±1 on the two halves of [-½, ½), zero outside)."""
-    n, d = X.shape
-    m = tT.shape[1]
-    for i in range(n):
-        for j in range(m):
-            z = factor[j]
-            for k in range(d):
-                u = (X[i, k] - tT[k, j]) * inverse[j]
-                if u < -0.5 or u >= 0.5:
-                    z = 0.0
-                    break
-                if u >= 0.0:
-                    z = -z
-            out[i, j] = z
+    wide()
+    tile = _tile(X)
+    z = np.empty(tile)
+    for a in range(0, tT.shape[1], tile):
+        b = min(a + tile, tT.shape[1])
+        t = np.ascontiguousarray(tT[:, a:b])
+        v = inverse[a:b]
+        for i in range(X.shape[0]):
+            z[: b - a] = factor[a:b]
+            for k in range(X.shape[1]):
+                x = X[i, k]
+                for j in range(b - a):
+                    u = (x - t[k, j]) * v[j]
+                    half = 1.0 if u < 0.0 else -1.0
+                    z[j] *= half if u >= -0.5 and u < 0.5 else 0.0
+            out[i * stride + a : i * stride + b] = z[: b - a]
 
 
-@_compiled
-def fourier(X: Any, wT: Any, factor: float, out: Any) -> None:
+@compiled
+def fourier(X: Any, wT: Any, factor: float, out: Any, stride: int) -> None:
     """out = factor · [cos Xw, sin Xw]."""
-    n, d = X.shape
+    wide()
     m = wT.shape[1]
-    p = np.empty(m)
-    for i in range(n):
-        for j in range(m):
-            p[j] = X[i, 0] * wT[0, j]
-        for k in range(1, d):
-            for j in range(m):
-                p[j] += X[i, k] * wT[k, j]
-        for j in range(m):
-            cosine, sine = _cos_sin(p[j])
-            out[i, j] = factor * cosine
-            out[i, m + j] = factor * sine
+    tile = _tile(X)
+    p = np.empty(tile)
+    for a in range(0, m, tile):
+        b = min(a + tile, m)
+        w = np.ascontiguousarray(wT[:, a:b])
+        for i in range(X.shape[0]):
+            _phases(X[i], w, p)
+            cosines = out[i * stride + a : i * stride + b]
+            sines = out[i * stride + m + a : i * stride + m + b]
+            for j in range(b - a):
+                cosine, sine = cos_sin(p[j])
+                cosines[j] = factor * cosine
+                sines[j] = factor * sine

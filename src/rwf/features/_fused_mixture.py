@@ -10,31 +10,38 @@ from typing import Any
 
 import numpy as np
 
-from rwf.features._fused import _compiled, _exp, _squared_distances
+from rwf.features._fused import _squared_distances, _tile
+from rwf.features._fused_math import compiled, exp, wide
 
 NEGLIGIBLE = 1e-20
 """An exponential below this is dropped before it is squared, or it would become a denormal."""
 
 
-@_compiled
-def mixture(A: Any, tT: Any, weights: Any, amplitude: float, d: int, tail: float, out: Any) -> None:
+@compiled
+def mixture(
+    A: Any, tT: Any, weights: Any, amplitude: float, d: int, tail: float, out: Any, stride: int
+) -> None:
     """out_ij += amplitude Σ_s weights_s (1 - q_s/d) e^(-q_s/2), with q_s = 2^s q_ij."""
-    n, m = A.shape[0], tT.shape[1]
-    q, e, one = np.empty(m), np.empty(m), np.ones(m)
-    for i in range(n):
-        _squared_distances(A[i], tT, one, q)
-        for j in range(m):
-            z = _exp(-0.5 * min(q[j], tail))
-            e[j] = z if q[j] <= tail else 0.0
-        for s in range(len(weights)):
-            w = amplitude * weights[s]
-            for j in range(m):
-                out[i, j] += w * (1.0 - q[j] / d) * e[j]
-                e[j] = e[j] * e[j] if e[j] > NEGLIGIBLE else 0.0
-                q[j] *= 2.0
+    wide()
+    tile = _tile(A)
+    q, e, one = np.empty(tile), np.empty(tile), np.ones(tile)
+    for a in range(0, tT.shape[1], tile):
+        b = min(a + tile, tT.shape[1])
+        t = np.ascontiguousarray(tT[:, a:b])
+        for i in range(A.shape[0]):
+            _squared_distances(A[i], t, one, q)
+            row = out[i * stride + a : i * stride + b]
+            for j in range(b - a):
+                z = exp(-0.5 * min(q[j], tail))
+                e[j] = z if q[j] <= tail else 0.0
+            for s in range(len(weights)):
+                w, c = amplitude * weights[s], 2.0**s / d
+                for j in range(b - a):
+                    row[j] += w * (1.0 - c * q[j]) * e[j]
+                    e[j] = e[j] * e[j] if e[j] > NEGLIGIBLE else 0.0
 
 
-@_compiled
+@compiled
 def mixture_slopes(
     A: Any, weights: Any, slopes: Any, d: int, tail: float, K: Any, by_q: Any, by_weights: Any
 ) -> None:
@@ -45,7 +52,7 @@ def mixture_slopes(
     for i in range(n):
         _squared_distances(A[i], aT, one, q)
         for j in range(n):
-            z = _exp(-0.5 * min(q[j], tail))
+            z = exp(-0.5 * min(q[j], tail))
             e[j] = z if q[j] <= tail else 0.0
             K[i, j] = 0.0
             by_q[i, j] = 0.0

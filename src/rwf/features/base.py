@@ -4,14 +4,18 @@ A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gra
 to Z back to its own shape parameters θ. Engine and learning see nothing else, so wavelets, ridges
 and Fourier features are interchangeable. Maps are frozen: a new θ is a new map with the same atoms'
 base draws.
+
+Z is written where it is wanted, into columns of a buffer that serves block after block of rows:
+fresh memory would cost more than the features, because the system has to clear it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
@@ -59,9 +63,38 @@ class FeatureMap(Protocol):
         """Z, shape (n, p), in the precision of X."""
         ...
 
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        """Write Z into ``out``, in its precision; its rows may stand apart, their entries not."""
+        ...
+
     def pull_back(self, X: Array, R: Array) -> Array:
         r"""Σ R_nj ∂Z_nj/∂θ for a gradient R with respect to Z, shape (n, p)."""
         ...
+
+
+class Columns(Protocol):
+    """The part of a map that makes Z."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    def __call__(self, X: FloatArray) -> FloatArray: ...
+
+    def into(self, X: FloatArray, out: FloatArray) -> None: ...
+
+
+class Fills:
+    """A map of which ``into`` or the call is written down; the other follows from it."""
+
+    def __call__(self: Columns, X: FloatArray) -> FloatArray:
+        """Z, shape (n, p), in the precision of X."""
+        Z = np.empty((len(X), self.n_features), dtype=X.dtype)
+        self.into(X, Z)
+        return Z
+
+    def into(self: Columns, X: FloatArray, out: FloatArray) -> None:
+        """Write Z into ``out``, in its precision."""
+        out[:] = self(X)
 
 
 @runtime_checkable
@@ -125,6 +158,17 @@ class Family(Protocol):
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> FeatureMap:
         """A map with about ``n_features`` columns, placed on the rows X."""
         ...
+
+
+def memory(rows: FloatArray) -> tuple[FloatArray, int]:
+    """The memory of a matrix from its first entry to its last, and how far apart its rows are."""
+    n, m = rows.shape
+    if rows.size == 0:
+        return rows.reshape(0), m
+    assert m == 1 or rows.strides[1] == rows.itemsize
+    stride = rows.strides[0] // rows.itemsize if n > 1 else m
+    flat = as_strided(rows, ((n - 1) * stride + m,), (rows.itemsize,))
+    return cast(FloatArray, flat), int(stride)
 
 
 def row_chunks(n: int, columns: int) -> Iterator[slice]:

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from rwf.features.base import LOG_LENGTH_BOUNDS, row_chunks
+from rwf.features.base import LOG_LENGTH_BOUNDS, Fills, memory, row_chunks
 from rwf.types import Array, FloatArray, IntArray
 
 DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
@@ -26,7 +26,7 @@ LARGEST_PHASE = 1e8
 
 
 @dataclass(frozen=True)
-class FourierFeatures:
+class FourierFeatures(Fills):
     """z(x) of m frequencies.
 
     Args:
@@ -68,28 +68,39 @@ class FourierFeatures:
     def with_theta(self, theta: Array) -> Self:
         return replace(self, log_lengths=np.broadcast_to(theta, self.log_lengths.shape).copy())
 
-    def __call__(self, X: FloatArray) -> FloatArray:
+    def into(self, X: FloatArray, out: FloatArray) -> None:
         from rwf.features import _fused
 
         W = self.frequencies * np.exp(-self.log_lengths)
-        Z = np.empty((len(X), self.n_features), dtype=X.dtype)
         factor = len(W) ** -0.5
-        if np.abs(X).max(initial=0.0) * np.abs(W).sum(axis=1).max() < LARGEST_PHASE:
+        if _reducible(X, W):
             A = np.ascontiguousarray(X, dtype=np.float64)
-            _fused.fourier(A, np.ascontiguousarray(W.T), factor, Z)
+            _fused.fourier(A, np.ascontiguousarray(W.T), factor, *memory(out))
         else:
             P = np.asarray(X, dtype=np.float64) @ W.T
-            Z[:] = factor * np.hstack([np.cos(P), np.sin(P)])
-        return Z
+            out[:] = factor * np.hstack([np.cos(P), np.sin(P)])
 
     def pull_back(self, X: Array, R: Array) -> Array:
+        from rwf.features import _fused_slopes
+
         W, m = self.frequencies * np.exp(-self.log_lengths), len(self.frequencies)
         gradient = np.zeros(X.shape[1])
+        if _reducible(X, W):
+            wT, moved = np.ascontiguousarray(W.T), np.zeros((X.shape[1], m))
+            _fused_slopes.fourier_slopes(np.ascontiguousarray(X), wT, *memory(R), moved)
+            gradient = -np.einsum("dm,dm->d", moved, wT) / np.sqrt(m)
+            return gradient if self.ard else np.array([gradient.sum()])
         for rows in row_chunks(len(X), 2 * m):
             P = X[rows] @ W.T
             H = (R[rows, m:] * np.cos(P) - R[rows, :m] * np.sin(P)) / np.sqrt(m)
             gradient -= np.einsum("dm,md->d", X[rows].T @ H, W)
         return gradient if self.ard else np.array([gradient.sum()])
+
+
+def _reducible(X: FloatArray, W: Array) -> bool:
+    """Whether all phases are small enough for the fused cosines."""
+    largest = np.abs(X).max(initial=0.0) * np.abs(W).sum(axis=1).max()
+    return bool(largest < LARGEST_PHASE)
 
 
 @dataclass(frozen=True)

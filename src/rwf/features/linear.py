@@ -7,10 +7,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from rwf.features.base import Fills
 from rwf.types import Array, FloatArray
 
 
-class Shapeless:
+class Shapeless(Fills):
     """What feature maps without shape parameters have in common."""
 
     n_lengths: ClassVar[int] = 0
@@ -37,8 +38,8 @@ class ConstantFeatures(Shapeless):
 
     n_features: int = 1
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        return np.ones((len(X), 1), dtype=X.dtype)
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        out[:] = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,8 @@ class LinearFeatures(Shapeless):
 
     n_features: int
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        Z: FloatArray = (X / np.sqrt(self.n_features)).astype(X.dtype, copy=False)
-        return Z
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        out[:] = X / np.sqrt(self.n_features)
 
 
 @dataclass(frozen=True)

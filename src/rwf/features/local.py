@@ -62,8 +62,8 @@ class LocalAtoms(Shapeless):
         atoms = Atoms(np.log(self.scales) + 0.5, self.shifts, 1.0, np.zeros(d), 0.0, ard=False)
         return WaveletFeatures(self.wavelet, atoms, self.directions)
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        return self._features(X)
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        self._features.into(X, out)
 
     def take(self, which: IntArray) -> Self:
         """Some of the atoms."""

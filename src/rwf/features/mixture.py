@@ -13,13 +13,13 @@ scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
 
-from rwf.blas import whiten_rows
-from rwf.factorization import factor_matrix, stack_triangle
-from rwf.features.base import LOG_LENGTH_BOUNDS
+from rwf.factorization import Factor, factor_matrix, stack_triangle
+from rwf.features.base import LOG_LENGTH_BOUNDS, memory
 from rwf.features.linear import Shapeless
 from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets.base import TAIL
@@ -88,16 +88,22 @@ class HatMixture:
 
     def __call__(self, X: FloatArray, T: Array) -> Array:
         """k at all pairs of rows, shape (n, m)."""
+        K = np.empty((len(X), len(T)))
+        self.into(X, T, K)
+        return K
+
+    def into(self, X: FloatArray, T: Array, out: Array) -> None:
+        """Write k at all pairs of rows into ``out``, shape (n, m), whose rows may stand apart."""
         from rwf.features import _fused_mixture
 
-        K = np.zeros((len(X), len(T)))
+        out[:] = 0.0
+        K = memory(out)
         for b in range(self.n_blocks):
             lengths = np.exp(self.log_lengths[b])
             A = np.ascontiguousarray(X / lengths, dtype=np.float64)
             tT = np.ascontiguousarray((T / lengths).T)
             amplitude = float(np.exp(self.log_variances[b]))
-            _fused_mixture.mixture(A, tT, self.weights(b)[0], amplitude, X.shape[1], TAIL, K)
-        return K
+            _fused_mixture.mixture(A, tT, self.weights(b)[0], amplitude, X.shape[1], TAIL, *K)
 
     def pull_back(self, X: Array, G: Array) -> Array:
         """Σ G_ij ∂k(x_i, x_j)/∂θ for a symmetric gradient G by k at all pairs of rows."""
@@ -147,6 +153,10 @@ class ProjectedFeatures(Shapeless):
         factor = factor_matrix(K)
         return cls(kernel, centers, factor.L, jitter + factor.jitter)
 
+    @cached_property
+    def _factor(self) -> Factor:
+        return Factor(self.L)
+
     @property
     def n_atoms(self) -> int:
         return len(self.centers)
@@ -171,14 +181,18 @@ class ProjectedFeatures(Shapeless):
         R = stack_triangle(np.zeros((len(which), len(which))), self.L[which].T)
         return replace(self, centers=self.centers[which], L=np.asfortranarray(R.T))
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        K = self.kernel(X, self.centers)
-        whiten_rows(self.L, K)
-        return cast(FloatArray, K.astype(X.dtype, copy=False))
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        double = out.dtype == np.float64
+        K = cast(Array, out) if double else np.empty(out.shape)
+        self.kernel.into(X, self.centers, K)
+        self._factor.whiten(K)
+        if not double:
+            out[:] = K
 
     def missing(self, Z: Array) -> Array:
         """k(x, x) - ‖z(x)‖², what the atoms do not reach, from the features of rows, shape (n,)."""
-        reached: Array = np.sum(Z[:, : self.n_features] ** 2, axis=1)
+        Z = Z[:, : self.n_features]
+        reached: Array = np.einsum("np,np->n", Z, Z)
         return np.maximum(self.kernel.diagonal - reached, 0.0)
 
     def missing_covariance(self, X: Array, Z: Array) -> Array:

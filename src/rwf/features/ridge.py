@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from rwf.features.atoms import Atoms, by_projection
-from rwf.features.base import row_chunks
+from rwf.features.base import Fills, memory, row_chunks
 from rwf.measures import Measure
 from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import CompactHat, MexicanHat, Wavelet
@@ -22,7 +22,7 @@ from rwf.wavelets.base import TAIL
 
 
 @dataclass(frozen=True)
-class RidgeFeatures:
+class RidgeFeatures(Fills):
     """z(x) of ridge atoms.
 
     Args:
@@ -78,31 +78,34 @@ class RidgeFeatures:
     def with_theta(self, theta: Array) -> Self:
         return replace(self, atoms=self.atoms.with_theta(theta))
 
-    def __call__(self, X: FloatArray) -> FloatArray:
+    def into(self, X: FloatArray, out: FloatArray) -> None:
         from rwf.features import _fused
 
-        psi, m = self.wavelet, self.n_features
-        factor = np.full(m, m**-0.5)
-        Z = np.empty((len(X), m), dtype=X.dtype)
+        psi, factor = self.wavelet, self.factors
         if type(psi) is MexicanHat:
-            self._fuse(X, factor, _fused.HAT, psi.curvature(1), 0, Z)
+            self._fuse(X, factor, _fused.HAT, psi.curvature(1), 0, out)
         elif type(psi) is CompactHat:
-            self._fuse(X, factor, _fused.COMPACT_HAT, psi.curvature(1), psi.order, Z)
+            self._fuse(X, factor, _fused.COMPACT_HAT, psi.curvature(1), psi.order, out)
         else:
-            for rows in row_chunks(len(X), m):
-                Z[rows] = factor * psi.line(self._projections(X[rows]))[0]
-        return Z
+            for rows in row_chunks(len(X), self.n_features):
+                out[rows] = factor * psi.line(self._projections(X[rows]))[0]
 
     def _fuse(
         self, X: FloatArray, factor: Array, kind: int, c: float, order: int, out: FloatArray
     ) -> None:
         from rwf.features import _fused
 
+        _fused.ridge(*self._scaled(X), factor, kind, c, order, TAIL, *memory(out))
+
+    def _scaled(self, X: FloatArray) -> tuple[Array, Array, Array, Array]:
+        """X/ℓ, the transposes of t/ℓ and of w, and 1/s."""
         lengths = self.atoms.lengths
-        A = np.ascontiguousarray(X / lengths, dtype=np.float64)
-        tT = np.ascontiguousarray((self.atoms.shifts / lengths).T)
-        wT = np.ascontiguousarray(self.weights.T)
-        _fused.ridge(A, tT, wT, 1.0 / self.atoms.scales, factor, kind, c, order, TAIL, out)
+        return (
+            np.ascontiguousarray(X / lengths, dtype=np.float64),
+            np.ascontiguousarray((self.atoms.shifts / lengths).T),
+            np.ascontiguousarray(self.weights.T),
+            1.0 / self.atoms.scales,
+        )
 
     def _projections(self, X: FloatArray) -> Array:
         from rwf.features import _fused
@@ -112,6 +115,9 @@ class RidgeFeatures:
         return P
 
     def pull_back(self, X: Array, R: Array) -> Array:
+        w = self.wavelet
+        if type(w) is MexicanHat or type(w) is CompactHat:
+            return self._fused_pull_back(w, X, R)
         lengths, inverse = self.atoms.lengths, 1.0 / self.atoms.scales
         A, T = X / lengths, self.atoms.shifts / lengths
         gradient = np.zeros(len(self.theta))
@@ -121,6 +127,20 @@ class RidgeFeatures:
             g = by_projection(H, P, A[rows], T, self.weights, inverse)
             gradient += self.atoms.gather(g.log_lengths, g.log_scales)
         return gradient
+
+    def _fused_pull_back(self, w: MexicanHat | CompactHat, X: Array, R: Array) -> Array:
+        from rwf.features import _fused, _fused_slopes
+
+        kind, order = (
+            (_fused.HAT, 0) if isinstance(w, MexicanHat) else (_fused.COMPACT_HAT, w.order)
+        )
+        A, tT, wT, inverse = self._scaled(X)
+        moved = np.zeros(tT.shape)  # Σ_n R ψ′(p) (a_k - t_k), shape (d, m)
+        _fused_slopes.ridge_slopes(
+            A, tT, wT, inverse, kind, w.curvature(1), order, TAIL, *memory(R), moved
+        )
+        moved *= -self.factors * inverse * wT
+        return self.atoms.gather(moved.sum(axis=1), moved.sum(axis=0))
 
 
 @dataclass(frozen=True)

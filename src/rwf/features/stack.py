@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
-from rwf.features.base import FeatureMap
+from rwf.features.base import FeatureMap, Fills
 from rwf.types import Array, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(Fills):
     """z(x) = [z_1(x), …, z_B(x)]; itself a feature map.
 
     Args:
@@ -77,8 +77,11 @@ class Stack:
             self, maps=tuple(p.with_theta(t) for p, t in zip(self.maps, parts, strict=True))
         )
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        return cast(FloatArray, np.hstack([part(X) for part in self.maps]))
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        first = 0
+        for part in self.maps:
+            part.into(X, out[:, first : first + part.n_features])
+            first += part.n_features
 
     def pull_back(self, X: Array, R: Array) -> Array:
         parts = self._split(R, [part.n_features for part in self.maps])

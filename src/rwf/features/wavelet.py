@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from rwf.features.atoms import AtomGradient, Atoms, by_axes, by_distance, by_projection
-from rwf.features.base import row_chunks
+from rwf.features.base import Fills, memory, row_chunks
 from rwf.measures import Measure
 from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import (
@@ -41,7 +41,7 @@ Normalization = Literal["peak", "energy"]
 
 
 @dataclass(frozen=True)
-class WaveletFeatures:
+class WaveletFeatures(Fills):
     """z(x) of the atoms of one mother wavelet.
 
     Args:
@@ -119,43 +119,41 @@ class WaveletFeatures:
             1.0 / self.atoms.scales,
         )
 
-    def __call__(self, X: FloatArray) -> FloatArray:
+    def into(self, X: FloatArray, out: FloatArray) -> None:
         from rwf.features import _fused
 
         A, T, inverse = self._scaled(X)
         tT, factor, w = np.ascontiguousarray(T.T), self.factors, self.wavelet
-        d = X.shape[1]
-        Z = np.empty((len(X), self.n_features), dtype=X.dtype)
+        d, Z = X.shape[1], memory(out)
         # A fused loop is for the class itself: a subclass may have another formula.
         if type(w) is MexicanHat:
-            _fused.radial(A, tT, inverse, factor, _fused.HAT, w.curvature(d), 0, TAIL, Z)
+            _fused.radial(A, tT, inverse, factor, _fused.HAT, w.curvature(d), 0, TAIL, *Z)
         elif type(w) is CompactHat:
             _fused.radial(
-                A, tT, inverse, factor, _fused.COMPACT_HAT, w.curvature(d), w.order, TAIL, Z
+                A, tT, inverse, factor, _fused.COMPACT_HAT, w.curvature(d), w.order, TAIL, *Z
             )
         elif type(w) is Morlet or type(w) is ComplexMorlet:
             kind = _fused.COMPLEX_MORLET if type(w) is ComplexMorlet else _fused.MORLET
             eT = np.ascontiguousarray(self.directions.T)
-            _fused.oriented(A, tT, eT, inverse, factor, kind, w.frequency, TAIL, Z)
+            _fused.oriented(A, tT, eT, inverse, factor, kind, w.frequency, TAIL, *Z)
         elif type(w) is GaussianDerivative:
             eT = np.ascontiguousarray(self.directions.T)
-            _fused.oriented(A, tT, eT, inverse, factor, _fused.EDGE, 0.0, TAIL, Z)
+            _fused.oriented(A, tT, eT, inverse, factor, _fused.EDGE, 0.0, TAIL, *Z)
         elif type(w) is Haar:
-            _fused.tensor_haar(A, tT, inverse, factor, Z)
+            _fused.tensor_haar(A, tT, inverse, factor, *Z)
         elif type(w) is Daubechies:
-            _fused.tensor_table(A, tT, inverse, factor, *w.table(), Z)
+            _fused.tensor_table(A, tT, inverse, factor, *w.table(), *Z)
         else:
             for rows in row_chunks(len(A), self.n_features):
                 profiles = self._profiles(A[rows], T, inverse)
-                Z[rows] = np.hstack([factor * profile for profile in profiles])
-        return Z
+                out[rows] = np.hstack([factor * profile for profile in profiles])
 
     def _squared_distances(self, A: Array, T: Array, inverse: Array) -> Array:
         from rwf.features import _fused
 
         Q = np.empty((len(A), len(T)))
         tT = np.ascontiguousarray(T.T)
-        _fused.radial(A, tT, inverse, inverse, _fused.SQUARED_DISTANCE, 0.0, 0, TAIL, Q)
+        _fused.radial(A, tT, inverse, inverse, _fused.SQUARED_DISTANCE, 0.0, 0, TAIL, *memory(Q))
         return Q
 
     def _projections(self, A: Array, T: Array, inverse: Array) -> Array:
@@ -177,11 +175,28 @@ class WaveletFeatures:
 
     def pull_back(self, X: Array, R: Array) -> Array:
         A, T, inverse = self._scaled(X)
+        w = self.wavelet
+        if self.normalization == "peak" and (type(w) is MexicanHat or type(w) is CompactHat):
+            return self._fused_pull_back(w, A, T, inverse, R)
         gradient = np.zeros(len(self.theta))
         for rows in row_chunks(len(A), self.n_features):
             H = [r * self.factors for r in np.split(R[rows], self.wavelet.columns, axis=1)]
             gradient += self._chain(A[rows], T, inverse, H)
         return gradient
+
+    def _fused_pull_back(
+        self, w: MexicanHat | CompactHat, A: Array, T: Array, inverse: Array, R: Array
+    ) -> Array:
+        from rwf.features import _fused, _fused_slopes
+
+        kind, order = (
+            (_fused.HAT, 0) if isinstance(w, MexicanHat) else (_fused.COMPACT_HAT, w.order)
+        )
+        c, tT = w.curvature(A.shape[1]), np.ascontiguousarray(T.T)
+        squares = np.zeros(tT.shape)  # Σ_n R f′(q) (a_k - t_k)², shape (d, m)
+        _fused_slopes.radial_slopes(A, tT, inverse, kind, c, order, TAIL, *memory(R), squares)
+        squares *= -2.0 * self.factors * inverse**2
+        return self.atoms.gather(squares.sum(axis=1), squares.sum(axis=0))
 
     def _chain(self, A: Array, T: Array, inverse: Array, H: list[Array]) -> Array:
         """Σ H ∂ψ/∂θ, with one H per column of an atom."""

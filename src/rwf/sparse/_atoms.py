@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rwf.features._fused import _compiled, _cos_sin
+from rwf.features._fused_math import compiled, cos_sin
 from rwf.types import Array, IntArray
 
 STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
@@ -39,7 +39,7 @@ class Runs(NamedTuple):
     root: Array
 
 
-@_compiled
+@compiled
 def _profile(kind: int, u: float, frequency: float, phase: float) -> float:
     """ψ(u), of peak one; a step is half as high on either side."""
     if kind == STEP:
@@ -55,10 +55,10 @@ def _profile(kind: int, u: float, frequency: float, phase: float) -> float:
         return h * (1.0 - 0.875 * u * u)
     if h == 0.0:
         return 0.0
-    return h * h * _cos_sin(frequency * u + phase)[0]
+    return h * h * cos_sin(frequency * u + phase)[0]
 
 
-@_compiled
+@compiled
 def features(
     x: Array,
     kinds: IntArray,
@@ -75,7 +75,7 @@ def features(
             out[i, j] = _profile(kind, (x[i] - t) / s, f, p)
 
 
-@_compiled
+@compiled
 def fill_runs(
     x: Array,
     columns: Runs,
@@ -97,7 +97,7 @@ def fill_runs(
             columns.values[offset + i], columns.sums[offset + i] = value, total
 
 
-@_compiled
+@compiled
 def _dot(a: Array, b: Array) -> float:
     """aᵀb in four sums, which the processor adds side by side."""
     n = len(a)
@@ -112,7 +112,7 @@ def _dot(a: Array, b: Array) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@_compiled
+@compiled
 def energies(columns: Runs, out: Array) -> None:
     """‖z_j‖² of every atom; local atoms first, then steps."""
     n_local = len(columns.first)
@@ -122,7 +122,7 @@ def energies(columns: Runs, out: Array) -> None:
     out[n_local:] = 0.25 * _dot(columns.root, columns.root)
 
 
-@_compiled
+@compiled
 def _step_product(columns: Runs, j: int, gap: int) -> float:
     """The product of a local atom with a step: half its sum less what comes before the step."""
     size, start = columns.sizes[j], columns.starts[j]
@@ -134,7 +134,7 @@ def _step_product(columns: Runs, j: int, gap: int) -> float:
     return product
 
 
-@_compiled
+@compiled
 def gram_row(columns: Runs, j: int, before: Array, out: Array) -> None:
     """Products of atom j with all atoms; ``before`` is room for n + 1 partial sums."""
     n_local, n = len(columns.first), len(columns.root)
@@ -165,7 +165,7 @@ def gram_row(columns: Runs, j: int, before: Array, out: Array) -> None:
         out[n_local + k] = 0.25 * before[n] - 0.5 * between
 
 
-@_compiled
+@compiled
 def products(columns: Runs, V: Array, out: Array) -> None:
     """out = ZᵀV for rows V, shape (n, q), already times √v; local atoms first, then steps."""
     n_local, (n, q) = len(columns.first), V.shape

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rwf.features._fused import _compiled, _exp
+from rwf.features._fused_math import compiled, exp
 from rwf.sparse._atoms import Runs, gram_row
 from rwf.types import Array, IntArray
 
@@ -67,7 +67,7 @@ class State(NamedTuple):
     Q: Array
 
 
-@_compiled
+@compiled
 def fill_row(terms: Terms, j: int, row: Array) -> None:
     """Row j of G."""
     gram_row(terms.columns, j, np.empty(len(terms.columns.root) + 1), row)
@@ -79,7 +79,7 @@ def fill_row(terms: Terms, j: int, row: Array) -> None:
         row[i] -= total
 
 
-@_compiled
+@compiled
 def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
     """out -= Σ_a v_a G[active_a], four rows at a time."""
     m = len(out)
@@ -95,7 +95,7 @@ def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
             out[i] -= v0 * g0[i]
 
 
-@_compiled
+@compiled
 def birth(state: State, terms: Terms, j: int, v: Array, e: Array) -> None:
     """Activate atom j; v and e are buffers of the lengths of the active set and of all atoms."""
     k, beta = state.size[0], terms.noise_precision
@@ -123,7 +123,7 @@ def birth(state: State, terms: Terms, j: int, v: Array, e: Array) -> None:
     state.size[0] = k + 1
 
 
-@_compiled
+@compiled
 def _influence(state: State, a: int, v: Array, e: Array) -> None:
     """v = Σ_a and e = -G_A v: what the a-th active atom has to do with all others."""
     k = state.size[0]
@@ -133,7 +133,7 @@ def _influence(state: State, a: int, v: Array, e: Array) -> None:
     _combine(state.rows, v, k, e)
 
 
-@_compiled
+@compiled
 def _remove(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
     """Deactivate the a-th active atom, given its influence; the last one takes its place."""
     last, Sigma, mean = state.size[0] - 1, state.Sigma, state.mean
@@ -158,14 +158,14 @@ def _remove(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
     state.size[0] = last
 
 
-@_compiled
+@compiled
 def death(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
     """Deactivate the a-th active atom."""
     _influence(state, a, v, e)
     _remove(state, terms, a, v, e)
 
 
-@_compiled
+@compiled
 def _chosen(weights: Array, target: float) -> int:
     """The index at which the sum of weights reaches the target; its weight is positive."""
     total, last = 0.0, -1
@@ -178,7 +178,7 @@ def _chosen(weights: Array, target: float) -> int:
     return last
 
 
-@_compiled
+@compiled
 def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
     """The rate min(1, odds of the flip) of every atom, and their sum."""
     k, full = state.size[0], state.size[0] == len(state.active)
@@ -186,21 +186,21 @@ def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
         alpha = terms.precisions[i]
         kappa = 1.0 / (alpha + max(state.S[i], 0.0))
         gain = min(0.5 * state.Q[i] * state.Q[i] * kappa, LARGEST_EXPONENT)
-        rates[i] = min(terms.odds[i] * np.sqrt(alpha * kappa) / _exp(-gain), 1.0)
+        rates[i] = min(terms.odds[i] * np.sqrt(alpha * kappa) / exp(-gain), 1.0)
     if full:
         rates[:] = 0.0
     for a in range(k):
         i, variance = state.active[a], state.Sigma[a, a]
         gain = min(0.5 * state.mean[a] * state.mean[a] / variance, LARGEST_EXPONENT)
         odds = terms.odds[i] * np.sqrt(terms.precisions[i] * variance)
-        rates[i] = min(_exp(-gain) / odds, 1.0)
+        rates[i] = min(exp(-gain) / odds, 1.0)
     total = 0.0
     for i in range(len(rates)):
         total += rates[i]
     return total
 
 
-@_compiled
+@compiled
 def birth_death(state: State, terms: Terms, duration: float, rng: np.random.Generator) -> int:
     """Births and deaths in continuous time; how many there were.
 
@@ -224,7 +224,7 @@ def birth_death(state: State, terms: Terms, duration: float, rng: np.random.Gene
         events += 1
 
 
-@_compiled
+@compiled
 def _birth_weights(state: State, terms: Terms, S: Array, Q: Array, weights: Array) -> float:
     """Odds of a birth of every atom, up to a common factor e^-top, and that top exponent."""
     top = 0.0
@@ -238,12 +238,12 @@ def _birth_weights(state: State, terms: Terms, S: Array, Q: Array, weights: Arra
         alpha = terms.precisions[i]
         kappa = 1.0 / (alpha + max(S[i], 0.0))
         exponent = max(min(weights[i] - top, 0.0), -LARGEST_EXPONENT)
-        weight = terms.odds[i] * np.sqrt(alpha * kappa) * _exp(exponent)
+        weight = terms.odds[i] * np.sqrt(alpha * kappa) * exp(exponent)
         weights[i] = weight if state.place[i] < 0 else 0.0
     return top
 
 
-@_compiled
+@compiled
 def _sum(weights: Array) -> float:
     total = 0.0
     for i in range(len(weights)):
@@ -251,7 +251,7 @@ def _sum(weights: Array) -> float:
     return total
 
 
-@_compiled
+@compiled
 def relocate(state: State, terms: Terms, times: int, rng: np.random.Generator) -> int:
     """Take out a random active atom and draw its successor among all inactive ones by their odds.
 
@@ -280,7 +280,7 @@ def relocate(state: State, terms: Terms, times: int, rng: np.random.Generator) -
     return moved
 
 
-@_compiled
+@compiled
 def grow(state: State, terms: Terms, rng: np.random.Generator) -> None:
     """Births drawn in proportion to their odds, while there are odds above one, or room."""
     v, e, weights = np.empty(len(state.active)), np.empty(len(state.S)), np.empty(len(state.S))

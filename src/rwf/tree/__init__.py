@@ -7,7 +7,7 @@ ones as the dissection of the atoms has nodes, and the same numbers come out.
 from rwf.tree.atom_tree import AtomTree
 from rwf.tree.frame import draw_tree_frame
 from rwf.tree.memory import TreeTooLargeError, fitting, largest_that_fits, memory_needed
-from rwf.tree.moments import TreeMoments, accumulate_tree
+from rwf.tree.moments import TreeMoments, accumulate_tree, rows_at_once
 from rwf.tree.posterior import TreePosterior
 from rwf.tree.tuning import TunedTree, power_law, settle_tree
 
@@ -23,5 +23,6 @@ __all__ = [
     "largest_that_fits",
     "memory_needed",
     "power_law",
+    "rows_at_once",
     "settle_tree",
 ]

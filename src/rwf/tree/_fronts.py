@@ -6,11 +6,11 @@ and a lower triangle has i ≥ j. Packed, its columns follow one another without
 
 from __future__ import annotations
 
-from rwf.features._fused import _compiled
+from rwf.features._fused_math import compiled
 from rwf.types import Array, IntArray
 
 
-@_compiled
+@compiled
 def add_packed(C: Array, places: IntArray, size: int, packed: Array) -> None:
     """Add a lower triangle to rows and columns ``places``, ascending, of a packed one."""
     for j in range(len(places)):
@@ -20,7 +20,7 @@ def add_packed(C: Array, places: IntArray, size: int, packed: Array) -> None:
             packed[base + places[i]] += C[j, i]
 
 
-@_compiled
+@compiled
 def take_packed(packed: Array, places: IntArray, size: int, scale: Array, T: Array) -> None:
     """T + Tᵀ is the part ``places`` of a packed symmetric matrix, between scales on both sides."""
     for j in range(len(places)):
@@ -31,7 +31,7 @@ def take_packed(packed: Array, places: IntArray, size: int, scale: Array, T: Arr
         T[j, j] *= 0.5
 
 
-@_compiled
+@compiled
 def unpack_front(packed: Array, scale: Array, ridge: float, P: Array, C: Array) -> None:
     """The front of a leaf: its packed Gram matrix scaled on both sides, own columns apart.
 
@@ -49,7 +49,7 @@ def unpack_front(packed: Array, scale: Array, ridge: float, P: Array, C: Array) 
             line[j] += ridge
 
 
-@_compiled
+@compiled
 def clear_front(ridge: float, P: Array, C: Array) -> None:
     """The front of an inner node before its children's parts are added: ``ridge`` on own ones."""
     P[:] = 0.0
@@ -59,7 +59,7 @@ def clear_front(ridge: float, P: Array, C: Array) -> None:
         C[j, j:] = 0.0
 
 
-@_compiled
+@compiled
 def extend_add(U: Array, places: IntArray, P: Array, C: Array) -> None:
     """Add a child's lower triangle to its parent's front, where its lines have their places."""
     own = len(P)
@@ -73,7 +73,7 @@ def extend_add(U: Array, places: IntArray, P: Array, C: Array) -> None:
                 C[column - own, places[i] - own] += U[j, i]
 
 
-@_compiled
+@compiled
 def take_lower(S: Array, places: IntArray, shift: int, out: Array) -> None:
     """The part ``places`` of a lower triangle, written from line and row ``shift`` on."""
     for j in range(len(places)):
@@ -82,7 +82,7 @@ def take_lower(S: Array, places: IntArray, shift: int, out: Array) -> None:
             target[shift + i] = line[places[i]]
 
 
-@_compiled
+@compiled
 def pack(S: Array, out: Array) -> None:
     """A lower triangle, packed."""
     at, size = 0, len(S)
@@ -92,7 +92,7 @@ def pack(S: Array, out: Array) -> None:
             at += 1
 
 
-@_compiled
+@compiled
 def quadratic_form(packed: Array, w: Array) -> float:
     """wᵀGw of a packed symmetric G."""
     total, at = 0.0, 0
@@ -106,7 +106,7 @@ def quadratic_form(packed: Array, w: Array) -> float:
     return total
 
 
-@_compiled
+@compiled
 def add_diagonal(packed: Array, columns: IntArray, out: Array) -> None:
     """Add the diagonal of a packed matrix to the entries ``columns`` of a vector."""
     at, size = 0, len(columns)

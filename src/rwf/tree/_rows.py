@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rwf.features._fused import _compiled, _exp
+from rwf.features._fused_math import compiled, exp
 from rwf.types import Array, IntArray
 
 CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5
@@ -43,7 +43,7 @@ class Table(NamedTuple):
     tail: float
 
 
-@_compiled
+@compiled
 def route(X: Array, axes: IntArray, cuts: Array, right: IntArray, out: IntArray) -> None:
     """The leaf of every row; a left child follows its parent."""
     for i in range(len(X)):
@@ -53,7 +53,7 @@ def route(X: Array, axes: IntArray, cuts: Array, right: IntArray, out: IntArray)
         out[i] = v
 
 
-@_compiled
+@compiled
 def counting_sort(labels: IntArray, starts: IntArray, order: IntArray) -> None:
     """Order of rows by label, stable; starts_v is where label v begins, one entry more than v."""
     starts[:] = 0
@@ -67,7 +67,7 @@ def counting_sort(labels: IntArray, starts: IntArray, order: IntArray) -> None:
         place[labels[i]] += 1
 
 
-@_compiled
+@compiled
 def _widest(X: Array, rows: IntArray) -> tuple[int, float, float]:
     """The input in which rows spread most, and between which values."""
     axis, low, high = 0, 0.0, 0.0
@@ -80,7 +80,7 @@ def _widest(X: Array, rows: IntArray) -> tuple[int, float, float]:
     return axis, low, high
 
 
-@_compiled
+@compiled
 def _halve(X: Array, rows: IntArray, axis: int, middle: float) -> int:
     """Move rows below the middle to the front; how many they are."""
     i, j = 0, len(rows) - 1
@@ -93,7 +93,7 @@ def _halve(X: Array, rows: IntArray, axis: int, middle: float) -> int:
     return i
 
 
-@_compiled
+@compiled
 def split(X: Array, order: IntArray, starts: IntArray, most: int, cells: IntArray) -> int:
     """Split the rows of every leaf, halving their box, until no cell has more than ``most``.
 
@@ -130,7 +130,7 @@ def split(X: Array, order: IntArray, starts: IntArray, most: int, cells: IntArra
     return count
 
 
-@_compiled
+@compiled
 def touching(
     XT: Array, begin: int, end: int, columns: IntArray, table: Table, active: IntArray
 ) -> int:
@@ -155,7 +155,7 @@ def touching(
     return count
 
 
-@_compiled
+@compiled
 def fill(
     XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: Table, Z: Array
 ) -> None:
@@ -201,7 +201,7 @@ def fill(
         elif kind == HAT:
             for i in range(n):
                 q = z[i] * square
-                value = factor * w[i] * (1.0 - c * q) * _exp(-0.5 * min(q, table.tail))
+                value = factor * w[i] * (1.0 - c * q) * exp(-0.5 * min(q, table.tail))
                 z[i] = value if q <= table.tail else 0.0
         else:
             for i in range(n):
@@ -210,7 +210,7 @@ def fill(
                 z[i] = factor * w[i] * (h * h) * (h * h) * (4.0 * r + 1.0)
 
 
-@_compiled
+@compiled
 def features(
     XT: Array,
     begin: int,
@@ -229,7 +229,7 @@ def features(
     return count
 
 
-@_compiled
+@compiled
 def moments_of_rows(Z: Array, V: Array, weights: Array, mean: Array, variance: Array) -> None:
     """mean_i = Σ_j weights_j Z_ji and variance_i = 2 Σ_j Z_ji V_ji."""
     mean[:] = 0.0

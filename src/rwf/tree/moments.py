@@ -6,7 +6,7 @@ never formed: two columns that meet in no leaf have no entry at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from rwf.blas import call
 from rwf.errors import IncompatibleModelsError
 from rwf.factorization import EPSILON, RESOLUTION
 from rwf.features.stack import Stack
-from rwf.rows import Block
+from rwf.rows import Block, resized
 from rwf.threads import in_parallel
 from rwf.tree.atom_tree import AtomTree
 from rwf.tree.cells import SortedRows
@@ -121,10 +121,9 @@ class TreeMoments:
         """p(w | y) of one output: one factorisation, as no row is needed again."""
         return TreePosterior.of(self, output, prior_variances, noise_variance)
 
-    def to_arrays(self) -> dict[str, AnyArray]:
-        """All but the features themselves, as plain arrays."""
+    def sums(self) -> dict[str, Array]:
+        """All but the tree, as plain arrays."""
         return {
-            **self.tree.to_arrays(),
             "grams": self.grams,
             "Zty": self.Zty,
             "yty": self.yty,
@@ -132,21 +131,33 @@ class TreeMoments:
         }
 
     @classmethod
+    def of_sums(cls, tree: AtomTree, arrays: Mapping[str, AnyArray]) -> TreeMoments:
+        """The moments on a tree, as they were saved."""
+        n, log_volume = arrays["totals"].tolist()
+        return cls(tree, arrays["grams"], arrays["Zty"], arrays["yty"], n, log_volume)
+
+    def to_arrays(self) -> dict[str, AnyArray]:
+        """All but the features themselves, as plain arrays."""
+        return {**self.tree.to_arrays(), **self.sums()}
+
+    @classmethod
     def from_arrays(
         cls, features: Stack, n_inputs: int, arrays: Mapping[str, AnyArray]
     ) -> TreeMoments:
         """The moments on these features, as they were saved."""
-        tree = AtomTree.from_arrays(features, n_inputs, arrays)
-        totals = arrays["totals"].tolist()
-        return cls(tree, arrays["grams"], arrays["Zty"], arrays["yty"], *totals)
+        return cls.of_sums(AtomTree.from_arrays(features, n_inputs, arrays), arrays)
+
+
+def rows_at_once(tree: AtomTree) -> int:
+    """Rows that are sorted and added together."""
+    return max(LEAST_GATHERED, ROWS_PER_LEAF * len(tree.dissection.leaves))
 
 
 def accumulate_tree(tree: AtomTree, blocks: Iterable[Block], n_outputs: int) -> TreeMoments:
     """One pass over the rows, by threads over leaves."""
     total = TreeMoments.empty(tree, n_outputs)
     Zty, yty, n, log_volume = np.zeros_like(total.Zty), total.yty.copy(), 0.0, 0.0
-    rows_at_once = max(LEAST_GATHERED, ROWS_PER_LEAF * len(tree.dissection.leaves))
-    for block in gathered(blocks, rows_at_once):
+    for block in resized(blocks, rows_at_once(tree)):
         if block.y.shape[1] != n_outputs:
             raise ValueError(f"y has {block.y.shape[1]} columns, but {n_outputs} were expected.")
         root = block.root_precision[:, 0]
@@ -185,33 +196,3 @@ def _add_cells(
             found[leaf] = np.zeros((size, k))
         found[leaf][places] += C[:a, a:]
     return list(found.items())
-
-
-def gathered(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
-    """The same rows in blocks of so many: fewer are joined, and more are parted."""
-    waiting: list[Block] = []
-    for block in blocks:
-        for start in range(0, len(block), rows):
-            waiting.append(block.part(slice(start, start + rows)))
-            if sum(map(len, waiting)) >= rows:
-                yield joined(waiting)
-                waiting = []
-    if waiting:
-        yield joined(waiting)
-
-
-def joined(blocks: list[Block]) -> Block:
-    """Several blocks as one."""
-    if len(blocks) == 1:
-        return blocks[0]
-    noise = None
-    if any(block.noise is not None for block in blocks):
-        noise = np.concatenate(
-            [np.ones(len(block)) if block.noise is None else block.noise for block in blocks]
-        )
-    return Block(
-        np.concatenate([block.X for block in blocks]),
-        np.concatenate([block.y for block in blocks]),
-        np.concatenate([block.weights for block in blocks]),
-        noise,
-    )

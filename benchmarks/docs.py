@@ -1,0 +1,109 @@
+"""Write docs/speed.md from the stored rows of the benchmarks, the newest of every case.
+
+Example: python -m benchmarks docs
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks import dense, tree
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "speed.md"
+
+Row = TypeVar("Row", dense.Row, tree.Row)
+
+JOBS = {
+    "pass": "build Z, accumulate moments",
+    "single": "the same in single precision",
+    "threads": "the same on two threads",
+    "evidence": "evidence and its gradient",
+    "predict": "means and variances",
+}
+
+DENSE = """\
+A pass over N rows of D columns takes at least one `syrk`, whatever its features are. Times are
+multiples of that bare product, or of the one that is named, of the same shape and in the same run.
+Z is made in blocks that stay in cache, in memory that is asked for once, with the targets as
+further columns, so that one product gives all moments. Projected features are whitened row by row,
+a triangular product as large as the `syrk`, and db4 looks up a table once per input: these two have
+no limit. Single precision is for moments whose noise stands out of its rounding, which is measured:
+see `rwf.single`."""
+
+
+def dense_rows() -> list[dense.Row]:
+    return _newest(HERE / "dense.jsonl", dense.Row)
+
+
+def tree_rows() -> list[tree.Row]:
+    return _newest(HERE / "tree.jsonl", tree.Row)
+
+
+def _newest(path: Path, row: type[Row]) -> list[Row]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [row(**line) for line in {line["case"]: line for line in lines}.values()]
+
+
+def page(passes: list[dense.Row], trees: list[tree.Row]) -> str:
+    """The page that these rows make."""
+    return "\n".join(["# Speed", "", *_dense(passes), "", *_tree(trees), ""])
+
+
+def _dense(rows: list[dense.Row]) -> list[str]:
+    rates = [row.gemm_gflops for row in rows if row.job != "single"]
+    return [
+        "## The dense engine",
+        "",
+        DENSE,
+        "",
+        "| job | features | d | N | D | time | at most | bare product |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {JOBS[row.job]} | {row.features} | {row.inputs} | {row.rows:,} | {row.columns:,} "
+            f"| {row.ratio:.2f} | {_limit(row)} | {row.bare} |"
+            for row in rows
+        ),
+        "",
+        f"Cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with other work beside.",
+        "Again: `python -m benchmarks dense --out benchmarks/dense.jsonl`, on a quiet machine.",
+    ]
+
+
+def _limit(row: dense.Row) -> str:
+    if row.limit is None:
+        return "–"
+    return f"{row.limit:.2f}" if row.within else f"**{row.limit:.2f}, missed**"
+
+
+def _tree(rows: list[tree.Row]) -> list[str]:
+    rates = [row.gemm_gflops for row in rows]
+    return [
+        "## The tree engine",
+        "",
+        "CPU seconds of one core, and bytes. *Work* is assembly, factor and selected inverse.",
+        "",
+        "| case | N | D | largest front | work, s | predictions | s | memory, GB |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {row.case} | {row.rows:,} | {row.columns:,} | {row.largest_front:,} "
+            f"| {row.work:.2f} | {row.predicted:,} | {row.predict:.2f} "
+            f"| {row.peak_memory / 1e9:.2f} |"
+            for row in rows
+        ),
+        "",
+        f"Cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm). Again: "
+        "`python -m benchmarks tree --out benchmarks/tree.jsonl`.",
+    ]
+
+
+def main(given: list[str] | None = None) -> None:
+    argparse.ArgumentParser(prog="benchmarks docs", description=__doc__).parse_args(given)
+    PAGE.write_text(page(dense_rows(), tree_rows()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The page on speed is what the stored rows of the benchmarks give, and the benchmarks run."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import dense, docs
+from benchmarks.timing import typical_ratio
+
+
+def test_the_page_is_made_of_the_stored_rows():
+    assert docs.PAGE.read_text(encoding="utf-8") == docs.page(docs.dense_rows(), docs.tree_rows())
+
+
+def test_the_page_shows_every_case_and_says_which_limits_are_missed():
+    rows = docs.dense_rows()
+    page = docs.page(rows, docs.tree_rows())
+    assert {row.case for row in rows} == set(dense.CASES)
+    assert page.count("missed**") == sum(not row.within for row in rows)
+    for row in rows:
+        assert f"| {row.features} | {row.inputs} | {row.rows:,} | " in page
+
+
+def test_ratios_are_medians_of_pairs():
+    ticks = iter([0.0, 3.0, 3.0, 4.0, 4.0, 6.0, 6.0, 7.0, 7.0, 17.0, 17.0, 18.0])
+    taken, ratio = typical_ratio([(lambda: None, lambda: None)] * 3, lambda: next(ticks))
+    assert taken == 15.0
+    assert ratio == 3.0
+
+
+@pytest.mark.parametrize("job", ["pass", "single", "threads", "evidence", "predict"])
+def test_every_job_is_measured(job):
+    case = next(case for case in dense.CASES.values() if case.job == job)
+    row = dense.measure(case, 4000, 20)
+    assert row.rows == int(4000 * case.share)
+    assert row.ratio > 0
+    assert row.case == case.name
+    assert str(row.columns) in dense.report(row)
