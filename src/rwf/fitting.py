@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from rwf.building import build
+from rwf.clusters import draw, rows_of
 from rwf.corrections import Correction
 from rwf.fit_report import FitReport, report_on
 from rwf.models import Model
-from rwf.recipes import SAMPLE_ROWS, Lesson, Recipe, Settings, some_rows
-from rwf.rows import Block, sample
+from rwf.recipes import (
+    SAMPLE_ROWS,
+    Learned,
+    Lesson,
+    Recipe,
+    Settings,
+    SparseRecipe,
+    some_rows,
+)
+from rwf.rows import Block, distinct, sample
 from rwf.scaling import Standardizer
 from rwf.second_opinion import learn_second_opinion
+from rwf.sources import Reader
 from rwf.starts import Progress
+from rwf.streams import Journal, read_all
 from rwf.varying import Source
+
+STREAM_SAMPLE = 2**20
+"""Rows of a stream on which recipes learn that want all rows, such as the tree's."""
 
 
 @dataclass
@@ -30,13 +47,52 @@ class _Stopwatch:
         self.begun = now
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What is known before the pass over all rows: with it, a fit can go on in another process.
+
+    Args:
+        scaler: units.
+        known: the rows that were learned from, in standardised units.
+        size: feature columns that were asked for.
+        learned: the shape, and how it was found.
+        n_rows: how many rows there are.
+        seconds: wall-clock seconds by stage, so far.
+        rng: the generator, as learning left it.
+    """
+
+    scaler: Standardizer
+    known: Block
+    size: int
+    learned: Learned
+    n_rows: int
+    seconds: dict[str, float]
+    rng: np.random.Generator
+
+
+class Keeper(Journal, Protocol):
+    """Keeps a fit where it outlives the process."""
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """What an earlier process had learned, if there was one."""
+        ...
+
+    def begin(self, prepared: Prepared) -> None:
+        """Keep what was learned."""
+        ...
+
+    def finish(self) -> None:
+        """The fit is complete, and nothing need be kept."""
+        ...
+
+
+Fitted = tuple[Model, Correction | None, FitReport]
+
+
 def fit(
-    rows: Block,
-    recipe: Recipe,
-    settings: Settings,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> tuple[Model, Correction | None, FitReport]:
+    rows: Block, recipe: Recipe, settings: Settings, rng: np.random.Generator, progress: Progress
+) -> Fitted:
     """Learn the shape on a sample of rows, then fit all of them in one pass.
 
     Args:
@@ -61,10 +117,80 @@ def fit(
     # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
     # on their order.
     source = Source(None, known) if everything else Source(scaler, rows)
+    return _fit_all(lesson, learned, source, len(rows), watch)
+
+
+def fit_stream(
+    reader: Reader,
+    recipe_for: Callable[[int], Recipe],
+    settings: Settings,
+    rng: np.random.Generator,
+    progress: Progress,
+    keeper: Keeper | None = None,
+) -> Fitted:
+    """The same for rows that need not fit into memory.
+
+    The first pass checks and counts them, and draws the sample that fit() would draw; units are
+    learned on that too. Rows that are no more than the sample are fitted in memory, with the very
+    numbers of fit().
+
+    Args:
+        reader: the data, in their own units.
+        recipe_for: how the shape of so many rows is learned.
+        settings: units, starts and iterations.
+        rng: draws rows and atoms.
+        progress: called with a line of text now and then.
+        keeper: keeps the fit, once its shape is learned, and may have one to go on with.
+    """
+    watch = _Stopwatch()
+    prepared = None if keeper is None else keeper.prepared
+    if prepared is None:
+        endless = recipe_for(sys.maxsize)
+        if settings.second_opinion or isinstance(endless, SparseRecipe):
+            why = "second_opinion=True" if settings.second_opinion else "prior='sparse'"
+            rows = read_all(reader, why)
+            return fit(rows, recipe_for(len(rows)), settings, rng, progress)
+        most = settings.n_components or endless.default_components(sys.maxsize)
+        size = min(max(endless.enough_rows, 2 * most), STREAM_SAMPLE)
+        drawn, n = draw(reader, size, rng, progress)
+        if n <= size:
+            return fit(drawn, recipe_for(n), settings, rng, progress)
+        watch.lap("first pass")
+        recipe, drawn = recipe_for(n), distinct(drawn)
+        n_features = settings.n_components or recipe.default_components(n)
+        scaler = Standardizer.learn(drawn, ard=settings.ard, log_skewed=settings.log_skewed)
+        known = scaler.rows(drawn)
+        learned = recipe.learn(Lesson(scaler, known, False, n_features, settings, rng, progress))
+        watch.lap("shape")
+        prepared = Prepared(scaler, known, n_features, learned, n, watch.seconds, rng)
+        if keeper is not None:
+            keeper.begin(prepared)
+    lesson = Lesson(
+        prepared.scaler, prepared.known, False, prepared.size, settings, prepared.rng, progress
+    )
+    source = Source(prepared.scaler, rows_of(reader, prepared.n_rows, progress, keeper))
+    watch.seconds = dict(prepared.seconds)
+    try:
+        found = _fit_all(lesson, prepared.learned, source, prepared.n_rows, watch)
+    except KeyboardInterrupt:
+        if keeper is not None:
+            keeper.flush()
+        raise
+    if keeper is not None:
+        keeper.finish()
+    return found
+
+
+def _fit_all(
+    lesson: Lesson, learned: Learned, source: Source, n_rows: int, watch: _Stopwatch
+) -> Fitted:
+    """From the learned shape to the model of all rows, and a report on it."""
+    scaler, known, rng = lesson.scaler, lesson.known, lesson.rng
     model, scale = build(learned.shape, lesson, source)
     correction: Correction | None = scale
     watch.lap("pass and tuning")
-    if settings.second_opinion:
+    if lesson.settings.second_opinion:
+        assert isinstance(source.rows, Block)
         standardized = source.rows if source.scaler is None else source.scaler.rows(source.rows)
         correction = learn_second_opinion(model, scale, standardized, rng) or scale
         watch.lap("second opinion")
@@ -77,12 +203,12 @@ def fit(
         scored,
         learned.starts,
         learned.at_bounds,
-        len(rows),
+        n_rows,
         learned.n_learned,
         watch.seconds,
     )
     watch.lap("calibration")
-    progress(
-        f"fitted {len(rows)} rows with {report.n_features} features: {report.nll:.4f} nats per row"
+    lesson.progress(
+        f"fitted {n_rows} rows with {report.n_features} features: {report.nll:.4f} nats per row"
     )
     return model, correction, report

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Literal, Self, get_args, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rwf.calibration import Calibration
+from rwf.checkpoints import Checkpoint, fingerprint
+from rwf.clusters import lazily, rows_of
 from rwf.corrections import Corrected, Correction
 from rwf.errors import NoAtomsNearbyWarning, NoImprovementWarning
 from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.features.mixture import ProjectedFeatures
 from rwf.fit_report import FitReport
-from rwf.fitting import fit
+from rwf.fitting import fit, fit_stream
 from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.pruning import Pruning, prune
 from rwf.recipes import IndependentRecipe, Recipe, Settings
+from rwf.rows import Block, block_rows, resized
+from rwf.saving import save
 from rwf.scaling import Standardizer
 from rwf.second_opinion import SecondOpinion
+from rwf.sources import (
+    ArrayReader,
+    Data,
+    PartitionReader,
+    Reader,
+    Targets,
+    columns_of,
+    is_collection,
+    is_frame,
+    names_of,
+)
+from rwf.sparse_model import SparseModel
+from rwf.streams import read_all
 from rwf.types import Array
-from rwf.validation import check_inputs, check_rows
+from rwf.validation import check_data, check_inputs, open_checked
 from rwf.varying import Noise
 
 Trend = Literal["linear", "constant", "none"]
@@ -67,6 +85,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     correction_: Correction | None
     fit_report_: FitReport
     pruning_: Pruning
+    _by_name: bool = False  # whether columns were given by their names
 
     n_components: int | None
     ard: bool
@@ -139,23 +158,44 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         if self.verbose:
             sys.stderr.write(f"[{type(self).__name__}] {message}\n")
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Data,
+        y: Targets | None = None,
+        sample_weight: Targets | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Learn the features' shape on a sample of rows, then fit all rows in one pass.
 
+        Rows need not fit into memory; see docs/large-data.md.
+
         Args:
-            X: inputs, shape (n, d).
-            y: targets, shape (n,) or (n, k).
-            sample_weight: how many times each row counts, shape (n,).
+            X: inputs: an array of shape (n, d), a memory map or a frame; or everything: the path of
+                a Parquet or CSV file, of a folder of such, or a pattern; or a function that returns
+                a new iterator of blocks (X, y) or (X, y, weights). A Dask array or dataframe is
+                fitted on the cluster that is current.
+            y: targets, shape (n,) or (n, k); of a frame or a path the name of the column, or a list
+                of names, and all other columns are inputs. Blocks bring their own.
+            sample_weight: how many times each row counts, shape (n,); of a frame or a path the
+                name of a column.
+            checkpoint: path of a file in which an unfinished fit is kept. Started again with the
+                same rows and parameters, it goes on where it stopped; when it is complete, the
+                file is removed. Rows in memory are passed over like those of a file then.
         """
-        rows, self._single_output = check_rows(self, X, y, sample_weight, reset=True)
-        self.model_, self.correction_, report = fit(
-            rows,
-            self._recipe(len(rows)),
-            self._settings(),
-            generator(self.random_state),
-            self._progress,
-        )
-        self.fit_report_ = replace(report, engine=self._engine(len(rows), self.model_))
+        rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
+        self._by_name = names_of(y) is not None
+        settings, rng = self._settings(), generator(self.random_state)
+        if isinstance(rows, Block) and checkpoint is None:
+            found = fit(rows, self._recipe(len(rows)), settings, rng, self._progress)
+        else:
+            reader = ArrayReader(rows.X, rows.y, rows.weights) if isinstance(rows, Block) else rows
+            keeper = None
+            if checkpoint is not None:
+                keeper = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
+            found = fit_stream(reader, self._recipe, settings, rng, self._progress, keeper)
+        self.model_, self.correction_, report = found
+        self.fit_report_ = replace(report, engine=self._engine(report.n_rows, self.model_))
         self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.starts if s.chosen))
         self._warn_if_no_better()
         return self
@@ -173,7 +213,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             )
 
     def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Data, y: Targets | None = None, sample_weight: Targets | None = None
     ) -> Self:
         """Add rows. The first call is ``fit``; later ones keep the shape and add moments.
 
@@ -181,15 +221,23 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y, sample_weight)
-        rows, single = check_rows(self, X, y, sample_weight, reset=False)
-        if rows.y.shape[1] != self.model_.n_outputs or single != self._single_output:
+        rows, single = check_data(self, X, y, sample_weight, reset=False)
+        if rows.n_outputs != self.model_.n_outputs or single != self._single_output:
             raise ValueError(
-                f"y has shape {np.shape(y)}, but the model was fitted with "
-                f"{self.model_.n_outputs} output(s): give the same outputs."
+                f"y has {rows.n_outputs} output(s), {'one' if single else 'two'}-dimensional, but "
+                f"the model was fitted with {self.model_.n_outputs}, "
+                f"{'one' if self._single_output else 'two'}-dimensional: give the same outputs."
             )
-        self.model_ = self.model_.with_rows(rows)
-        if self.correction_ is not None:
-            self.correction_ = self.correction_.with_rows(self.model_, rows)
+        keeps_rows = isinstance(self.correction_, SecondOpinion)
+        if not isinstance(rows, Block) and (keeps_rows or isinstance(self.model_, SparseModel)):
+            rows = read_all(rows, "second_opinion=True" if keeps_rows else "prior='sparse'")
+        if isinstance(rows, Block):
+            self.model_ = self.model_.with_rows(rows)
+            if self.correction_ is not None:
+                self.correction_ = self.correction_.with_rows(self.model_, rows)
+        else:
+            # Of corrections, only those that keep rows change with them.
+            self.model_ = self.model_.with_rows(rows_of(rows, rows.n_rows, self._progress))
         return self
 
     def without_rows(self) -> Self:
@@ -243,11 +291,61 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             self.correction_ = self.correction_.merged(other.correction_)
         return self
 
-    def _fitted_inputs(self, X: ArrayLike) -> Array:
+    def save(
+        self, path: str | os.PathLike[str], *, mean_only: bool = False, with_rows: bool = False
+    ) -> None:
+        """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
+
+        Training rows are not in it, but for the inputs where atoms sit. There is one exception: a
+        model with ``second_opinion=True`` is made of its rows, so it is saved only if
+        ``with_rows=True`` says that they may be in the file.
+
+        Args:
+            path: of the file.
+            mean_only: keep what means need, O(D) numbers and not O(D²): what is loaded has
+                ``predict(X)``, and neither error bars nor statistics.
+            with_rows: whether all training rows may be in the file, where the model keeps them.
+        """
+        check_is_fitted(self)
+        save(self, path, mean_only=mean_only, with_rows=with_rows)
+
+    def _open(self, X: Data) -> Reader | None:
+        """A reader of inputs, unless they are in memory."""
         check_is_fitted(self)
         if not self.model_.n_rows > 0:
             raise ValueError("the model has seen no rows yet: call partial_fit first.")
-        return check_inputs(self, X, reset=False)  # type: ignore[return-value]
+        return open_checked(self, X)
+
+    def _input_blocks(self, X: Data, reader: Reader | None) -> Iterator[Array]:
+        """Inputs in blocks; those in memory are one."""
+        if reader is None:
+            if self._by_name and is_frame(X):
+                X = columns_of(X, list(self.feature_names_in_))  # type: ignore[assignment]
+            yield check_inputs(self, X, reset=False)  # type: ignore[misc, arg-type]
+            return
+        empty = True
+        for block in resized(reader.read(), block_rows(reader.n_inputs)):
+            yield block.X
+            empty = False
+        if empty:
+            raise ValueError("there are no rows to predict.")
+
+    def _fitted_inputs(self, X: Data) -> Array:
+        """All inputs at once."""
+        return np.concatenate([*self._input_blocks(X, self._open(X))])
+
+    def _by_block(
+        self, X: Data, function: Callable[[Array], tuple[Array, ...]]
+    ) -> tuple[Array, ...]:
+        """Results of a function of inputs, block by block, joined; of Dask's, Dask arrays."""
+        reader = self._open(X)
+        if isinstance(reader, PartitionReader):
+            scaler = self.model_.scaler
+            # One row tells shapes, and makes here what predictions of all rows have in common.
+            some = scaler.original_inputs(np.zeros((1, len(scaler.columns))))
+            return lazily(reader, function, function(some))
+        found = [function(inputs) for inputs in self._input_blocks(X, reader)]
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
     def _squeeze(self, values: Array) -> Array:
         """Drop the axis of outputs, the last, where y was one-dimensional."""
@@ -255,45 +353,56 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, return_cov: Literal[False] = False
+        self, X: Data, return_std: Literal[False] = False, return_cov: Literal[False] = False
     ) -> Array: ...
 
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[True], return_cov: Literal[False] = False
+        self, X: Data, return_std: Literal[True], return_cov: Literal[False] = False
     ) -> tuple[Array, Array]: ...
 
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, *, return_cov: Literal[True]
+        self, X: Data, return_std: Literal[False] = False, *, return_cov: Literal[True]
     ) -> tuple[Array, Array]: ...
 
     def predict(
-        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
+        self, X: Data, return_std: bool = False, return_cov: bool = False
     ) -> Array | tuple[Array, Array]:
         """Predictive mean of y, and its standard deviation or covariance, noise included.
 
         Args:
-            X: inputs, shape (n, d).
+            X: inputs, shape (n, d); or a path or a function, as for :meth:`fit`. Columns with names
+                are taken by their names, and others, such as the target's, are left out. For a Dask
+                array or dataframe, results are Dask arrays that are yet to be computed.
             return_std: also return the standard deviation, shaped as the mean.
             return_cov: also return the covariance, shape (n, n), or (n, n, k) for several outputs.
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
-        inputs = self._fitted_inputs(X)
-        if return_cov or return_std:
-            self._warn_if_far(inputs)
         if return_cov:
+            inputs = self._fitted_inputs(X)
+            self._warn_if_far(self._coverage(inputs))
             c, mean = self._corrected(inputs), self.model_.mean(inputs)
             covariance = c.factor[:, None] * c.factor * self.model_.covariance(inputs)
             return self._squeeze(mean + c.shift), self._squeeze(covariance)
         if return_std:
-            c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs)
-            return self._squeeze(mean + c.shift), self._squeeze(c.factor * std)
+            mean, std, coverage = self._by_block(X, self._mean_and_std)
+            self._warn_if_far(coverage)
+            return self._squeeze(mean), self._squeeze(std)
+        (mean,) = self._by_block(X, self._mean)
+        return self._squeeze(mean)
+
+    def _mean(self, inputs: Array) -> tuple[Array]:
         mean = self.model_.mean(inputs)
         if isinstance(self.correction_, SecondOpinion):
             mean = mean + self._corrected(inputs).shift
-        return self._squeeze(mean)
+        return (mean,)
+
+    def _mean_and_std(self, inputs: Array) -> tuple[Array, Array, Array]:
+        """Mean, standard deviation, and coverage."""
+        c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs)
+        return mean + c.shift, c.factor * std, self._coverage(inputs)
 
     def _corrected(self, inputs: Array) -> Corrected:
         """By what the model's predictions change."""
@@ -301,34 +410,43 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             return Corrected.unchanged(len(inputs), self.model_.n_outputs)
         return self.correction_.at(self.model_, inputs)
 
-    def _warn_if_far(self, inputs: Array) -> None:
-        if not self.model_.filled:
-            return
-        count = int((self.model_.coverage(inputs) < NO_ATOMS).sum())
+    def _coverage(self, inputs: Array) -> Array:
+        """Coverage, shape (n,), where it matters for error bars; else ones."""
+        return self.model_.coverage(inputs) if self.model_.filled else np.ones(len(inputs))
+
+    def _warn_if_far(self, coverage: Array) -> None:
+        if is_collection(coverage):
+            return  # nothing is predicted yet
+        count = int((coverage < NO_ATOMS).sum())
         if count:
             warnings.warn(
-                f"{count} of {len(inputs)} rows have no atoms nearby: what is predicted there is "
+                f"{count} of {len(coverage)} rows have no atoms nearby: what is predicted there is "
                 "the trend and the prior's variance. coverage(X) says how far each row is.",
                 NoAtomsNearbyWarning,
                 stacklevel=3,
             )
 
-    def coverage(self, X: ArrayLike) -> Array:
+    def coverage(self, X: Data) -> Array:
         """The share of the prior variance of f that atoms carry at rows, shape (n,).
 
         One among the data, falling to zero where the model has no atoms and knows only its prior.
         """
-        return self.model_.coverage(self._fitted_inputs(X))
+        (share,) = self._by_block(X, lambda inputs: (self.model_.coverage(inputs),))
+        return share
 
-    def predict_function(self, X: ArrayLike) -> tuple[Array, Array]:
+    def predict_function(self, X: Data) -> tuple[Array, Array]:
         """Mean and standard deviation of f itself, without the noise of a new observation."""
-        inputs = self._fitted_inputs(X)
-        c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs, noise=False)
-        return self._squeeze(mean + c.shift), self._squeeze(c.factor * std)
+
+        def found(inputs: Array) -> tuple[Array, Array]:
+            c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs, noise=False)
+            return mean + c.shift, c.factor * std
+
+        mean, std = self._by_block(X, found)
+        return self._squeeze(mean), self._squeeze(std)
 
     def predict_interval(
         self,
-        X: ArrayLike,
+        X: Data,
         coverage: float = 0.95,
         calibration: Literal["gaussian", "loo"] = "gaussian",
     ) -> tuple[Array, Array]:
@@ -363,7 +481,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
     def sample_y(
         self,
-        X: ArrayLike,
+        X: Data,
         n_samples: int = 1,
         random_state: RandomState = None,
         *,

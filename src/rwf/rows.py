@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from rwf.types import Array, IntArray
+from rwf.threads import in_parallel
+from rwf.types import Array, BoolArray, IntArray
 
 BLOCK_BYTES = 64 * 2**20
 """Memory for one block of features."""
+
+Sum = TypeVar("Sum")
+
+
+@dataclass(frozen=True)
+class Tally(Generic[Sum]):
+    """A sum over all rows, such as their moments: how to add up some blocks, and what was added.
+
+    Args:
+        name: what is added up. Two sums over the same rows with the same name are equal.
+        size: rows of a block.
+        gather: the sum over some blocks.
+        add: the sum of two sums.
+        to_arrays: a sum as plain arrays.
+        from_arrays: a sum from those.
+        workers: threads that gather, at most; one if gathering has threads of its own.
+    """
+
+    name: str
+    size: int
+    gather: Callable[[Iterable[Block]], Sum]
+    add: Callable[[Sum, Sum], Sum]
+    to_arrays: Callable[[Sum], dict[str, Array]]
+    from_arrays: Callable[[Mapping[str, Array]], Sum]
+    workers: int
+
+
+class Rows(Protocol):
+    """Rows that can be passed over any number of times, wherever they are."""
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def total(self, tally: Tally[Sum]) -> Sum:
+        """The sum over all rows."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +73,11 @@ class Block:
     def __len__(self) -> int:
         return len(self.X)
 
-    def part(self, which: slice | Array | IntArray) -> Block:
+    @property
+    def n_outputs(self) -> int:
+        return int(self.y.shape[1])
+
+    def part(self, which: slice | IntArray | BoolArray) -> Block:
         """Some of the rows."""
         noise = None if self.noise is None else self.noise[which]
         return Block(self.X[which], self.y[which], self.weights[which], noise)
@@ -49,6 +93,19 @@ class Block:
         precision = self.weights if self.noise is None else self.weights / self.noise
         return np.sqrt(precision)[:, None]
 
+    def parts(self, size: int) -> Iterator[Block]:
+        """The rows in blocks of so many, in their order."""
+        return (self.part(slice(i, i + size)) for i in range(0, len(self), size))
+
+    def total(self, tally: Tally[Sum]) -> Sum:
+        """A sum over the rows; every core takes its share of the blocks."""
+        workers = max(1, min(tally.workers, -(-len(self) // tally.size)))
+
+        def share(worker: int) -> Sum:
+            return tally.gather(itertools.islice(self.parts(tally.size), worker, None, workers))
+
+        return functools.reduce(tally.add, in_parallel(share, range(workers)))
+
 
 def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:
     """Rows whose features fit the budget; at least 256, so that matrix products stay efficient."""
@@ -57,9 +114,42 @@ def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:
 
 def blocks(rows: Block, n_features: int, budget: int = BLOCK_BYTES) -> Iterator[Block]:
     """The rows in blocks, in their order."""
-    size = block_rows(n_features, budget)
-    for start in range(0, len(rows), size):
-        yield rows.part(slice(start, start + size))
+    return rows.parts(block_rows(n_features, budget))
+
+
+def resized(pieces: Iterable[Block], size: int) -> Iterator[Block]:
+    """The same rows in blocks of exactly so many, but for the last."""
+    waiting: list[Block] = []
+    missing = size
+    for piece in pieces:
+        start = 0
+        while len(piece) - start >= missing:
+            waiting.append(piece.part(slice(start, start + missing)))
+            start += missing
+            yield joined(waiting)
+            waiting, missing = [], size
+        if start < len(piece):
+            waiting.append(piece.part(slice(start, None)))
+            missing -= len(piece) - start
+    if waiting:
+        yield joined(waiting)
+
+
+def joined(blocks: list[Block]) -> Block:
+    """Several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    noise = None
+    if any(block.noise is not None for block in blocks):
+        noise = np.concatenate(
+            [np.ones(len(block)) if block.noise is None else block.noise for block in blocks]
+        )
+    return Block(
+        np.concatenate([block.X for block in blocks]),
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.weights for block in blocks]),
+        noise,
+    )
 
 
 def distinct(rows: Block) -> Block:
@@ -96,9 +186,17 @@ def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
     """
     if len(rows) <= size:
         return distinct(rows)
-    # Efraimidis and Spirakis (2006): the largest log(u)/w are a weighted sample.
-    with np.errstate(divide="ignore"):
-        keys = np.log(rng.uniform(size=len(rows))) / rows.weights
+    keys = sampling_keys(rows, rng)
     keep = np.argpartition(-keys, size)[:size]
     keep = np.sort(keep[rows.weights[keep] > 0])
     return distinct(Block(rows.X[keep], rows.y[keep], np.ones(len(keep))))
+
+
+def sampling_keys(rows: Block, rng: np.random.Generator) -> Array:
+    """log(u)/w, with u drawn row by row: rows of the largest keys are a sample in proportion to w.
+
+    Efraimidis and Spirakis (2006).
+    """
+    with np.errstate(divide="ignore"):
+        keys: Array = np.log(rng.uniform(size=len(rows))) / rows.weights
+    return keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from rwf.rows import Block
+from rwf.sources import (
+    Data,
+    Reader,
+    Targets,
+    columns_of,
+    is_frame,
+    is_reader,
+    names_of,
+    open_inputs,
+    open_rows,
+    values_of,
+)
 from rwf.types import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -30,6 +43,74 @@ def check_inputs(
         raise
     _require_finite("X", checked, getattr(X, "columns", None))
     return checked  # type: ignore[no-any-return]
+
+
+def check_data(
+    estimator: BaseEstimator,
+    X: Data,
+    y: Targets | None,
+    sample_weight: Targets | None,
+    *,
+    reset: bool,
+) -> tuple[Block | Reader, bool]:
+    """Rows in memory, or a reader of them, and whether y is one-dimensional.
+
+    A frame is taken apart by the names of its columns, where y is the name of one, or several.
+    """
+    names = None if reset else fitted_names(estimator)
+    if not reset and names is None and isinstance(X, str | os.PathLike):
+        raise ValueError(
+            "the model was fitted to columns without names, so it cannot know which columns of "
+            f"{str(X)!r} it should take: give it arrays."
+        )
+    reader = X if is_reader(X) else open_rows(X, y, sample_weight, names)
+    if reader is not None:
+        _check_columns(estimator, reader, reset=reset)
+        return reader, reader.single_output
+    targets, weight = names_of(y), names_of(sample_weight)
+    if targets is None or not is_frame(X):
+        return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
+    if names is None:
+        others = {*targets, *(weight or ())}
+        names = [name for name in X.columns if name not in others]
+    values = values_of(X, targets)
+    rows, _ = check_rows(
+        estimator,
+        columns_of(X, names),  # type: ignore[arg-type]
+        values,
+        values_of(X, weight)[:, 0] if weight else sample_weight,  # type: ignore[arg-type]
+        reset=reset,
+    )
+    return rows, isinstance(y, str)
+
+
+def fitted_names(estimator: BaseEstimator) -> list[str] | None:
+    """The names of the columns that an estimator was fitted to, if they had names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else list(names)
+
+
+def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> None:
+    """Note the columns of a reader, as scikit-learn does, or compare them with those noted."""
+    if reset:
+        estimator.n_features_in_ = reader.n_inputs
+        if reader.names is not None:
+            estimator.feature_names_in_ = np.array(reader.names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif reader.n_inputs != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {reader.n_inputs} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
+    """A reader of inputs for a fitted estimator; ``None`` if they are in memory."""
+    reader = X if is_reader(X) else open_inputs(X, fitted_names(estimator))
+    if reader is not None:
+        _check_columns(estimator, reader, reset=False)
+    return reader
 
 
 def check_rows(
