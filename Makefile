@@ -28,7 +28,7 @@ check: $(READY)  ## format, lint, types, tests: what a change must pass
 	@$(PYTEST)
 
 bench: $(READY)  ## measure speed and memory
-	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks dense
 
 format: $(READY)  ## rewrite the sources in the house format
 	@$(BIN)/ruff format .

@@ -271,6 +271,18 @@ def owes_its_definition(features, X):
     assert_allclose(features(single), exact, rtol=1e-7, atol=rounding)
 
 
+def owes_a_place_for_its_values(features, X):
+    """``into`` writes what a call returns, in the precision of the columns it is given."""
+    p = features.n_features
+    wide = np.full((len(X), p + 5), 7.0)
+    features.into(X, wide[:, 2 : p + 2])
+    assert_array_equal(wide[:, 2 : p + 2], features(X))
+    assert (np.delete(wide, np.s_[2 : p + 2], axis=1) == 7.0).all()
+    single = np.empty((len(X), p), dtype=np.float32)
+    features.into(X, single)
+    assert_array_equal(single, features(X).astype(np.float32))
+
+
 def owes_row_independence(features, X, rng):
     """A permutation of rows permutes Z, and any split of rows gives the same Z."""
     Z, order, cut = features(X), rng.permutation(len(X)), len(X) // 3

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from rwf.errors import NotPositiveDefiniteError
 from rwf.factorization import (
+    MANY_ROWS,
     Factor,
     factor_gram,
     factor_rows,
@@ -73,3 +74,17 @@ def test_jitter_is_reported_and_bounded():
 
 def test_factor_is_a_value():
     assert Factor(np.eye(2)).log_determinant == 0.0
+
+
+def test_many_rows_are_whitened_as_accurately_as_by_substitution(rng):
+    x = np.sort(rng.uniform(size=300))
+    K = np.exp(-0.5 * ((x[:, None] - x) / 0.3) ** 2)
+    factor = factor_gram(1e11 * K)  # its triangle has a condition number of five millions
+    V = rng.normal(size=(MANY_ROWS, 300))
+    many = V @ factor.L.T
+    few = many.copy()
+    factor.whiten(many)
+    for row in few:
+        factor.whiten(row[None])
+    assert np.abs(few - V).max() > 1e-11  # so that there is something to lose
+    assert np.abs(many - V).max() < 3 * np.abs(few - V).max()

@@ -21,6 +21,7 @@ from contracts import (
     by_definition,
     is_local,
     make_map,
+    owes_a_place_for_its_values,
     owes_gradients,
     owes_its_definition,
     owes_row_independence,
@@ -65,6 +66,26 @@ def test_values_are_the_equation(family, d, rng):
     features, X = make_map(family, d, rng)
     assert np.count_nonzero(features(X)) > 0.05 * len(X) * features.n_features  # not zero = zero
     owes_its_definition(features, X)
+
+
+@FAMILY
+@DIMENSION
+def test_values_are_written_where_they_are_wanted(family, d, rng):
+    owes_a_place_for_its_values(*make_map(family, d, rng))
+
+
+def test_more_columns_than_a_tile_are_those_of_their_parts(rng):
+    X, which = rng.normal(3.0, 0.1, (7, 40)), np.arange(300)
+    for family in (FAMILIES["hat-peak-ard"], FAMILIES["ridge-hat-ard"], FAMILIES["fourier-se-ard"]):
+        features = family.draw(600, X, rng)
+        m = features.n_atoms
+        parts = [features.take(np.arange(a, a + 50)) for a in range(0, m, 50)]
+        # Atoms carry m^-½, and of a part there are fewer.
+        columns = np.stack([part(X) for part in parts]) * np.sqrt(50 / m)
+        Z = columns.reshape(len(parts), 7, -1, 50).transpose(1, 2, 0, 3).reshape(7, -1)
+        assert (Z != 0).all()
+        assert_allclose(features(X), Z, rtol=1e-11, atol=1e-14)
+        owes_gradients(features.take(which), X, rng)
 
 
 @FAMILY

@@ -14,7 +14,8 @@ ORDER = [
     "types", "errors", "threads", "blas", "factorization", "metrics", "signals",
     "wavelets", "measures", "features", "kernels",
     # engine: Z only, never wavelets
-    "rows", "posterior", "moments", "evidence", "exact",
+    "rows", "sources", "tables", "streams", "clusters", "posterior", "moments", "single",
+    "evidence", "exact",
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
     "training", "projection", "variance", "background", "dropped", "calibration",
@@ -22,9 +23,12 @@ ORDER = [
     "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
     "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
-    "validation", "regression", "estimators", "transformers", "plots", "demo", "commands", "cli",
+    "scoring", "validation", "saving", "checkpoints", "regression", "estimators", "transformers",
+    "plots", "demo", "bench", "writing", "table_model", "inspection", "report", "commands", "cli",
 ]  # fmt: skip
-ENGINE = {"rows", "posterior", "moments", "evidence", "exact"}
+ENGINE = {
+    "rows", "sources", "streams", "clusters", "posterior", "moments", "single", "evidence", "exact",
+}  # fmt: skip
 HOME = Path(rwf.__file__).parent
 
 
@@ -68,7 +72,7 @@ def test_importing_rwf_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    heavy = {"numba", "matplotlib", "torch", "dask", "pywt", "pandas"}
+    heavy = {"numba", "matplotlib", "torch", "dask", "pywt", "pandas", "pyarrow"}
     assert not heavy & {name.split(".")[0] for name in loaded}
 
 

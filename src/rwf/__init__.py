@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rwf.estimators import RFFRegressor, RWFRegressor
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.measures import Box, Hull, Rows
+    from rwf.saving import load
+    from rwf.table_model import TableModel
     from rwf.theory import required_features, stationarity_index
     from rwf.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.wavelets import (
@@ -51,6 +53,8 @@ _HOMES = {
     "Rows": "rwf.measures",
     "Box": "rwf.measures",
     "Hull": "rwf.measures",
+    "load": "rwf.saving",
+    "TableModel": "rwf.table_model",
     "required_features": "rwf.theory",
     "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",
@@ -82,7 +86,9 @@ __all__ = [
     "RandomFourierFeatures",
     "RandomWaveletFeatures",
     "Rows",
+    "TableModel",
     "WaveletKernel",
+    "load",
     "required_features",
     "stationarity_index",
 ]

@@ -26,6 +26,9 @@ FINENESS = (8, 32, 128, 512)
 ERRORS_PER_FEATURE = 4
 """Errors for every feature, at least."""
 
+USUAL = 0.99
+"""Share of the rows whose variance of f counts as usual."""
+
 CLEAR = 2.0
 """Standard errors by which the log density of errors must rise."""
 
@@ -38,21 +41,26 @@ class ErrorScale:
         shape: c among the rows that taught it.
         calibration: errors of rows over √c, where c was taught by others.
         gain: how much higher c made the mean log density of rows that did not teach it.
+        usual: a variance of f that few of these rows exceed, in squared units of y, shape (k,).
     """
 
     shape: VarianceShape
     calibration: Calibration
     gain: float
+    usual: Array
 
     def variances(self, model: Model, X: Array) -> Array:
         """c of a model at inputs in their own units, shape (n, k).
 
-        Where atoms carry little of the prior's variance, no rows have shown that errors are small,
-        and c is at least one.
+        In holes and beyond the data, where the variance of f is larger than among rows or atoms
+        carry little of it, no rows have shown that errors are small, and c is at least one.
         """
-        c, coverage = self.shape(model.scaler.inputs(X)), model.coverage(X)
-        c = coverage * c + (1.0 - coverage) * np.maximum(c, 1.0)
-        scale: Array = c[:, None] * self.calibration.inflation
+        c = self.shape(model.scaler.inputs(X))[:, None]
+        _, deviation = model.predict(X, noise=False)
+        among = self.usual / np.maximum(deviation**2, self.usual)
+        among = np.minimum(among, model.coverage(X)[:, None])
+        c = among * c + (1.0 - among) * np.maximum(c, 1.0)
+        scale: Array = c * self.calibration.inflation
         return scale
 
     def at(self, model: Model, X: Array) -> Corrected:
@@ -102,7 +110,19 @@ def learn_error_scale(model: Model, known: Block, rng: np.random.Generator) -> E
     if gain < CLEAR * error:
         return None
     calibration = Calibration(z / np.sqrt(tried[best])[:, None])
-    return ErrorScale(taught(order, best), calibration, gain)
+    return ErrorScale(taught(order, best), calibration, gain, _usual_variance(model, judges))
+
+
+def _usual_variance(model: Model, judges: Block) -> Array:
+    """The variance of f at rows that are left out, which few exceed, shape (k,)."""
+    X, unit = model.scaler.original_inputs(judges.X), model.scaler.y.scale**2
+    _, of_y = model.predict(X)
+    _, of_f = model.predict(X, noise=False)
+    left_out = np.column_stack(
+        [model.leave_one_out(judges, output).variance for output in range(model.n_outputs)]
+    )
+    variances = left_out * unit - (of_y**2 - of_f**2)
+    return np.maximum(np.quantile(variances, USUAL, axis=0), np.finfo(np.float64).tiny)
 
 
 def _gains(c: Array, z: Array) -> Array:

@@ -17,6 +17,38 @@ class NotSparseError(RWFError):
     """Sparse weights were to be few, and the data ask for many: another prior is better."""
 
 
+class ModelFileError(RWFError, ValueError):
+    """A file cannot be loaded: it holds no model, or is damaged, or makes no sense."""
+
+
+class NewerModelFileError(ModelFileError):
+    """A model file was written by a newer version of the library, in a format of its own."""
+
+
+class UnsavableModelError(RWFError, TypeError):
+    """A model holds something that a model file cannot hold, such as a function of the user's."""
+
+
+class MeanOnlyError(RWFError, AttributeError):
+    """A model that was saved for its means alone was asked for something else."""
+
+
+class NoSuchColumnError(RWFError, ValueError):
+    """A table was asked for a column that it has not, or for one in two roles."""
+
+
+class CheckpointError(RWFError, ValueError):
+    """A fit cannot go on from a checkpoint: it is damaged, or of another fit, or none at all."""
+
+
+class DamagedCheckpointWarning(UserWarning):
+    """The last checkpoint of a fit is damaged, and the one before it was taken."""
+
+
+class UnknownCategoryWarning(UserWarning):
+    """A text was not seen in the fit, and counts as none of those that were."""
+
+
 class NoAtomsNearbyWarning(UserWarning):
     """A prediction was asked for where the model has no atoms, and knows nothing but its prior."""
 

@@ -201,6 +201,12 @@ class RWFRegressor(FeatureRegressor):
             raise ValueError(f"prior={self.prior!r} is unknown: use one of {known}.")
         chosen = [name for name, usual in INDEPENDENT.items() if getattr(self, name) != usual]
         if self.prior == "independent" or (self.prior == "auto" and chosen):
+            if self.engine == "tree":
+                given = ", ".join(chosen) or "prior='independent'"
+                raise ValueError(
+                    f"engine='tree' has atoms of its own and no use for {given}: leave that out, "
+                    "or choose engine='dense'."
+                )
             return super()._recipe(n)
         if self.prior == "adaptive" and "wavelet" in chosen:
             chosen.remove("wavelet")

@@ -6,9 +6,7 @@ new total, when they are first needed.
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,11 +18,11 @@ from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
-from rwf.models import TunedModel, scores
-from rwf.moments import Moments, RootMoments, accumulate, accumulate_root
+from rwf.models import TunedModel, in_units, scores
+from rwf.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.posterior import Prediction
 from rwf.projection import Remainder
-from rwf.rows import Block, block_rows, blocks
+from rwf.rows import Block, Rows, Tally, block_rows
 from rwf.scaling import Standardizer
 from rwf.threads import cores, in_parallel
 from rwf.training import Shape
@@ -101,7 +99,7 @@ class FittedModel(TunedModel):
         return self.keep_tuned(model)
 
     def refitted(
-        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None
     ) -> FittedModel:
         """The model of the same shape, for these rows alone, with noise that varies so.
 
@@ -183,9 +181,9 @@ class FittedModel(TunedModel):
                 shares.append(self.backgrounds[0].coverage(self._energies(Z)))
         return np.concatenate(shares)
 
-    def with_rows(self, rows: Block) -> FittedModel:
+    def with_rows(self, rows: Rows) -> FittedModel:
         """The model with further rows."""
-        if len(rows) == 0:
+        if isinstance(rows, Block) and len(rows) == 0:
             return self
         root = isinstance(self.statistics, RootMoments)
         more = collect(self.scaler, self.shape, rows, root, self.noise)
@@ -261,26 +259,63 @@ class FittedModel(TunedModel):
     def _energies(self, Z: Array) -> Array:
         return block_energies(Z, self.shape.features.blocks)
 
+    def _visit(self, X: Array, visit: Callable[[slice, Array, Array, Array], None]) -> None:
+        """Call a function for blocks of rows, on all cores.
+
+        It is given which rows they are, their inputs in standardised units, Z, and room for as much
+        again. A core has the same memory for all of its blocks, so little that it stays in cache.
+        """
+        features, size = self.shape.features, block_rows(self.n_features, CHUNK_BYTES)
+        starts = range(0, len(X), size)
+        workers = max(1, min(cores(), len(starts)))
+
+        def share(worker: int) -> None:
+            Z, room = np.empty((2, min(size, len(X)), features.n_features))
+            for start in starts[worker::workers]:
+                unit = self.scaler.inputs(X[start : start + size])
+                features.into(unit, Z[: len(unit)])
+                visit(slice(start, start + size), unit, Z[: len(unit)], room[: len(unit)])
+
+        if workers == 1:
+            share(0)
+        else:
+            in_parallel(share, range(workers))
+
     def mean(self, X: Array) -> Array:
         """Predictive means, shape (n, k), in the units of y."""
         W = np.column_stack([t.posterior.mean for t in self.tuned])
-        values = np.concatenate([self._features(part) @ W for part in self._blocks(X)])
+        values = np.empty((len(X), W.shape[1]))
+
+        def visit(rows: slice, _unit: Array, Z: Array, _room: Array) -> None:
+            values[rows] = Z @ W
+
+        self._visit(X, visit)
         return self.scaler.y.inverse(values)
 
     def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
         """Predictive means and standard deviations of y, or of f without noise, shapes (n, k)."""
-        means, variances = [], []
-        for part in self._blocks(X):
-            Z, v = self._features(part), self._noise_at(part)
-            found = [self._predict(part, Z, v, output, noise) for output in range(len(self.tuned))]
-            means.append(np.column_stack([p.mean for p in found]))
-            variances.append(np.column_stack([p.variance for p in found]))
-        unit = self.scaler.y
-        return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
+        means, variances = np.empty((2, len(X), len(self.tuned)))
 
-    def _predict(self, unit: Array, Z: Array, v: Array, output: int, noise: bool) -> Prediction:
+        def visit(rows: slice, unit: Array, Z: Array, room: Array) -> None:
+            v = self._noise_at(unit)
+            for output in range(len(self.tuned)):
+                p = self._predict(unit, Z, v, output, noise, room)
+                means[rows, output], variances[rows, output] = p.mean, p.variance
+
+        self._visit(X, visit)
+        return self.scaler.y.inverse(means), np.sqrt(variances) * self.scaler.y.scale
+
+    def _predict(
+        self,
+        unit: Array,
+        Z: Array,
+        v: Array,
+        output: int,
+        noise: bool,
+        room: Array | None = None,
+    ) -> Prediction:
         """Prediction of one output in standardised units, from features and relative noise."""
-        p = self.tuned[output].posterior.predict(Z, v)
+        p = self.tuned[output].posterior.predict(Z, v, room)
         variance = p.variance + self._extra(unit, Z, v, output)
         if not noise:
             variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
@@ -361,23 +396,27 @@ def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMo
 def collect(
     scaler: Standardizer | None,
     shape: Shape,
-    rows: Block,
+    rows: Rows,
     root: bool,
     noise: VarianceShape | None = None,
 ) -> Moments | RootMoments:
-    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units.
+    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
+    p, k = shape.features.n_features, rows.n_outputs
 
-    They add, so every core takes its share of the blocks.
-    """
-    p, k = shape.features.n_features, rows.y.shape[1]
-    workers = min(cores(), -(-len(rows) // block_rows(p)))
+    def gather(parts: Iterable[Block]) -> Moments | RootMoments:
+        return (accumulate_root if root else accumulate)(
+            shape.features, in_units(parts, scaler, noise), k
+        )
 
-    def share(worker: int) -> Moments | RootMoments:
-        parts: Iterator[Block] = itertools.islice(blocks(rows, p), worker, None, workers)
-        if scaler is not None:
-            parts = map(scaler.rows, parts)
-        if noise is not None:
-            parts = map(noise.on, parts)
-        return (accumulate_root if root else accumulate)(shape.features, parts, k)
-
-    return functools.reduce(_add, in_parallel(share, range(workers)))
+    name = f"{'root' if root else 'gram'} of {p} columns and {k} outputs"
+    return rows.total(
+        Tally(
+            name if noise is None else f"{name}, {noise.name}",
+            block_rows(p),
+            gather,
+            _add,
+            lambda total: total.to_arrays(),
+            RootMoments.from_arrays if root else Moments.from_arrays,
+            cores(),
+        )
+    )

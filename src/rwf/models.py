@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -12,11 +12,15 @@ from rwf.calibration import Calibration
 from rwf.features.base import FeatureMap
 from rwf.moments import Moments, RootMoments
 from rwf.posterior import Prediction, normal_log_density
-from rwf.rows import Block
+from rwf.rows import Block, Rows
 from rwf.scaling import Standardizer
 from rwf.tree import TreeMoments, TunedTree
 from rwf.tuning import Tuned
 from rwf.types import Array
+from rwf.variance import VarianceShape
+
+HARDLY = 0.1
+"""Rounding over noise beyond which there is hardly any noise."""
 
 Tuning = TypeVar("Tuning", bound="TunedModel")
 
@@ -81,7 +85,7 @@ class Model(Protocol):
     @property
     def log_evidence(self) -> float: ...
 
-    def with_rows(self, rows: Block) -> Self: ...
+    def with_rows(self, rows: Rows) -> Self: ...
 
     def without_rows(self) -> Self: ...
 
@@ -108,6 +112,18 @@ class Model(Protocol):
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
         ...
+
+
+def in_units(
+    parts: Iterable[Block], scaler: Standardizer | None, noise: VarianceShape | None
+) -> Iterable[Block]:
+    """Blocks in standardised units, where they are not so yet, and with their noise, if it varies.
+
+    They are changed one at a time, when they are asked for.
+    """
+    if scaler is not None:
+        parts = map(scaler.rows, parts)
+    return parts if noise is None else map(noise.on, parts)
 
 
 def scores(model: Model, known: Block) -> Array:
@@ -174,6 +190,11 @@ class TunedModel:
             self.statistics.resolvable_noise(p.prior_variances) / p.noise_variance
             for p in posteriors
         )
+
+    @property
+    def noise_free(self) -> bool:
+        """Whether the noise is hardly more than rounding leaves of a Gram matrix, or less."""
+        return isinstance(self.statistics, RootMoments) or self.least_noise > HARDLY
 
     @property
     def inflation(self) -> Array:

@@ -39,10 +39,11 @@ class SecondOpinion:
             both = scaled if layer is None else layer.predict(unit, scaled)
             found.shift[:, output] = both.mean - alone.mean
             found.factor[:, output] = np.sqrt(both.variance / alone.variance)
-        return replace(found, shift=found.shift * model.scaler.y.scale)
+        factor = found.factor * np.sqrt(self.calibration.inflation)
+        return Corrected(found.shift * model.scaler.y.scale, factor)
 
     def with_rows(self, model: Model, rows: Block) -> SecondOpinion:
-        unit = model.scaler.rows(rows)
+        unit = model.scaler.rows(rows.part(rows.weights > 0))
         layers = tuple(
             None if layer is None else layer.with_rows(unit.X, unit.y[:, output])
             for output, layer in enumerate(self.layers)
@@ -72,6 +73,7 @@ def learn_second_opinion(
         rows: all of them, in standardised units.
         rng: draws rows that judge.
     """
+    rows = rows.part(rows.weights > 0)
     held = rows_to_judge(len(rows), rng)
     judges = rows.part(held)
     X = model.scaler.original_inputs(judges.X)

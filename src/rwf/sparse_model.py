@@ -12,7 +12,7 @@ from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.models import scores
 from rwf.posterior import Prediction
-from rwf.rows import Block
+from rwf.rows import Block, Rows
 from rwf.scaling import Standardizer
 from rwf.sparse import WindowedFit, WindowedMixture, WindowMoments
 from rwf.sparse.gaps import Gaps
@@ -157,8 +157,9 @@ class SparseModel:
             "held-out rows, or by fit_report_.nll, which is a leave-one-out score."
         )
 
-    def with_rows(self, rows: Block) -> SparseModel:
-        """The model with further rows."""
+    def with_rows(self, rows: Rows) -> SparseModel:
+        """The model with further rows, which must be in memory."""
+        assert isinstance(rows, Block)
         more = self.shape.collect(self.scaler.rows(rows))
         total = tuple(a + b for a, b in zip(self.moments, more, strict=True))
         return replace(self, moments=total, n_rows=self.n_rows + float(rows.weights.sum()))

@@ -8,8 +8,10 @@ themselves.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -17,18 +19,36 @@ from threadpoolctl import threadpool_limits
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_ALONE = ContextVar("_ALONE", default=False)
+
 
 def one_blas_thread() -> threadpool_limits:
     """A context in which matrix products use a single thread."""
     return threadpool_limits(limits=1, user_api="blas")
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which work stays on this thread: others have the rest of the cores."""
+    token = _ALONE.set(True)
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _ALONE.reset(token)
+
+
 def cores() -> int:
-    """Cores this process may use."""
+    """Cores this process may use; one within :func:`one_thread`."""
+    if _ALONE.get():
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parallel(function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
     """The results in the order of the jobs, which run on as many threads as there are cores."""
+    if cores() == 1:
+        with one_blas_thread():
+            return [function(job) for job in jobs]
     with one_blas_thread(), ThreadPoolExecutor(max_workers=cores()) as pool:
         return list(pool.map(function, jobs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,11 +13,18 @@ from rwf.calibration import Calibration
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.stack import Stack
-from rwf.models import TunedModel, scores
+from rwf.models import TunedModel, in_units, scores
 from rwf.posterior import Prediction
-from rwf.rows import Block, blocks
+from rwf.rows import Block, Rows, Tally
 from rwf.scaling import Standardizer
-from rwf.tree import AtomTree, TreeMoments, TunedTree, accumulate_tree, settle_tree
+from rwf.tree import (
+    AtomTree,
+    TreeMoments,
+    TunedTree,
+    accumulate_tree,
+    rows_at_once,
+    settle_tree,
+)
 from rwf.tuning import Variances
 from rwf.types import Array
 from rwf.variance import VarianceShape
@@ -41,15 +48,26 @@ class TreeShape:
         return self.tree.columns.features
 
     def collect(
-        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None = None
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None = None
     ) -> TreeMoments:
         """The moments of all rows, in one pass; without a scaler, of standardised ones."""
-        parts = blocks(rows, 1)  # rows and not features are what a block holds here
-        if scaler is not None:
-            parts = map(scaler.rows, parts)
-        if noise is not None:
-            parts = map(noise.on, parts)
-        return accumulate_tree(self.tree, parts, rows.y.shape[1])
+        tree, k = self.tree, rows.n_outputs
+
+        def gather(parts: Iterable[Block]) -> TreeMoments:
+            return accumulate_tree(tree, in_units(parts, scaler, noise), k)
+
+        name = f"tree of {tree.n_features} columns and {k} outputs"
+        return rows.total(
+            Tally(
+                name if noise is None else f"{name}, {noise.name}",
+                rows_at_once(tree),
+                gather,
+                TreeMoments.__add__,
+                TreeMoments.sums,
+                lambda sums: TreeMoments.of_sums(tree, sums),
+                workers=1,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -79,7 +97,7 @@ class TreeModel(TunedModel):
         return known
 
     def refitted(
-        self, scaler: Standardizer | None, rows: Block, noise: VarianceShape | None
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None
     ) -> TreeModel:
         """The model of the same shape, for these rows alone, with noise that varies so.
 
@@ -149,7 +167,7 @@ class TreeModel(TunedModel):
         jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
         return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
 
-    def with_rows(self, rows: Block) -> TreeModel:
+    def with_rows(self, rows: Rows) -> TreeModel:
         """The model with further rows."""
         more = self.shape.collect(self.scaler, rows, self.noise)
         return replace(self, statistics=self.statistics + more)

@@ -9,6 +9,7 @@ as it is: moments add.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,6 +47,12 @@ class VarianceShape:
         log_v = self.level + np.asarray(self.features(X), dtype=np.float64) @ self.weights
         v: Array = np.exp(np.clip(log_v, *self.bounds))
         return v
+
+    @property
+    def name(self) -> str:
+        """Of this variance and no other; it is of all bits, as rows weighted by it are."""
+        content = np.array([*self.weights, self.level, *self.bounds]).tobytes()
+        return f"variance {hashlib.sha256(content).hexdigest()[:16]}"
 
     def on(self, rows: Block) -> Block:
         """The rows with their noise."""

@@ -10,7 +10,7 @@ import numpy as np
 from rwf.fit_report import leave_one_out_scores
 from rwf.model import FittedModel
 from rwf.posterior import normal_log_density
-from rwf.rows import Block
+from rwf.rows import Block, Rows
 from rwf.scaling import Standardizer
 from rwf.starts import Progress
 from rwf.training import LOW_DIMENSION
@@ -32,7 +32,7 @@ class Source:
     """All rows: in standardised units, or in their own together with a scaler."""
 
     scaler: Standardizer | None
-    rows: Block
+    rows: Rows
 
 
 def with_noise(
@@ -45,7 +45,7 @@ def with_noise(
 ) -> Noisy:
     """The model with constant or varying noise, as is wanted, or as leave-one-out densities say."""
     few = scored.X.shape[1] <= LOW_DIMENSION
-    if wanted == "constant" or (wanted == "auto" and not few):
+    if wanted == "constant" or (wanted == "auto" and (not few or model.noise_free)):
         return model
     noise, promised = _noise_from_errors(model, scored, rng, model.least_noise)
     # Passes over all rows are dear; where errors promise nothing, none is made.
@@ -80,6 +80,11 @@ def _noise_from_errors(
         p = model.leave_one_out(judges, output)
         errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
         variances[:, output] = np.maximum(p.variance / sigma2 - own, 0.0)
+        if model.noise is None:
+            # Where rows are calm, one noise for all makes f vary more than errors do there: beside
+            # such variances v would run to nothing. So at first all of an error counts as noise.
+            errors[:, output] /= np.sqrt(1.0 + variances[:, output])
+            variances[:, output] = 0.0
     noise = learn_variance(judges, errors, variances, rng, least=least)
     before, after = (
         normal_log_density(errors, variances + v[:, None]) for v in (own, noise(judges.X))

@@ -1,5 +1,6 @@
 """Pictures: each function draws on the Axes it is given, and returns it. Nothing is saved."""
 
+from rwf.plots.checks import calibration, predicted_and_actual, standardized_residuals
 from rwf.plots.models import learned_variances, local_scales, prior_deviations, scalogram
 from rwf.plots.predictions import (
     BLACK,
@@ -19,10 +20,13 @@ __all__ = [
     "GREEN",
     "GREY",
     "VERMILION",
+    "calibration",
     "error_by_atoms",
     "learned_variances",
     "local_scales",
+    "predicted_and_actual",
     "predictive_band",
     "prior_deviations",
     "scalogram",
+    "standardized_residuals",
 ]

@@ -1,110 +1,19 @@
-"""The commands of ``rwf``: each parses, calls one library function and prints.
+"""``rwf theory``: constants of wavelets, and how many atoms their bounds ask for."""
 
-What is slow to import is imported inside the command that needs it, so that help comes at once.
-"""
-
-import json
-import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.table import Table
 
+from rwf.commands.application import app
+from rwf.commands.terminal import Json, print_json
+
 if TYPE_CHECKING:
-    from rwf.demo import DemoResult
     from rwf.theory import Comparison, Setting
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    epilog="Example: rwf demo --out figures",
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rwf {metadata.version('rwf')}")
-        raise typer.Exit
-
-
-@app.callback()
-def rwf(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
-    """Non-stationary regression with calibrated uncertainty, by random wavelet features."""
-
-
-@app.command(epilog="Example: rwf demo --out figures --noise 0.1 --json")
-def demo(
-    out: Annotated[
-        Path, typer.Option(file_okay=False, help="Directory of the figure, made if missing.")
-    ] = Path("rwf-demo"),
-    n_train: Annotated[int, typer.Option(min=2, help="Rows to fit.")] = 4200,
-    n_test: Annotated[int, typer.Option(min=1, help="Rows to score.")] = 1800,
-    noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the noise.")] = 0.05,
-    n_components: Annotated[int, typer.Option(min=2, help="Columns of every method.")] = 300,
-    n_restarts: Annotated[
-        int, typer.Option(min=0, help="Starts after the first, for every method.")
-    ] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the methods.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
-    """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
-    from rwf.demo import run_demo
-
-    with _progress():
-        result = run_demo(
-            out,
-            n_train=n_train,
-            n_test=n_test,
-            noise=noise,
-            n_components=n_components,
-            n_restarts=n_restarts,
-            random_state=seed,
-        )
-    if as_json:
-        typer.echo(json.dumps(asdict(result), default=str, indent=2))
-    else:
-        _print_demo(result)
-
-
-def _print_demo(result: "DemoResult") -> None:
-    table = Table(
-        title=f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
-        f"noise {result.noise:g}, {result.n_restarts + 1} starts each",
-        title_justify="left",
-    )
-    table.add_column("method", no_wrap=True)
-    for name in ("RMSE", "CRPS", "NLL", "95 % coverage", "seconds", "features"):
-        table.add_column(name, justify="right")
-    for row in result.rows:
-        score = row.scores
-        table.add_row(
-            row.method,
-            *(f"{score[name]:.4f}" for name in ("rmse", "crps", "nll")),
-            f"{score['coverage']:.1%}",
-            f"{row.seconds:.1f}",
-            str(row.features),
-        )
-    console = Console()
-    console.print(table)
-    console.print(f"Figure: {result.figure}", soft_wrap=True)
-
 
 PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")
 """The wavelets of the paper's last corollary, whose "Daubechies-4" may be either of two."""
@@ -142,7 +51,7 @@ def theory(
     normalization: Annotated[
         Normalization, typer.Option(help="Unit energy, as in the paper, or unit peak.")
     ] = Normalization.energy,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the constants of wavelets, and how many atoms their error bounds ask for."""
     from rwf.theory import Setting, compare
@@ -154,18 +63,9 @@ def theory(
         raise typer.BadParameter(str(error)) from None
     if as_json:
         answer = {"setting": asdict(setting), "wavelets": [asdict(line) for line in lines]}
-        typer.echo(json.dumps(_finite(answer), allow_nan=False, indent=2))
+        print_json(answer)
     else:
         _print_theory(setting, lines)
-
-
-def _finite(value: object) -> object:
-    """The same with null for what is infinite, which JSON has no word for."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
@@ -213,20 +113,3 @@ def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
         "rwf.theory.required_features.",
         soft_wrap=True,
     )
-
-
-@contextmanager
-def _progress() -> Iterator[None]:
-    """Show the library's log on standard error, so that standard output stays the result."""
-    log = logging.getLogger("rwf")
-    handler = RichHandler(
-        console=Console(stderr=True), show_time=False, show_level=False, show_path=False
-    )
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
