@@ -422,8 +422,12 @@ def test_an_interrupt_after_the_fit_keeps_the_model(work, command, monkeypatch):
     assert rwf.load("m.rwf").scores is None
 
 
-INTERRUPTED = """
-import os, signal
+# Processes in the background ignore Ctrl-C, and so would their children.
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+INTERRUPTED = (
+    LISTENING
+    + """
+import os
 from rwf import cli, checkpoints
 note, count = checkpoints.Checkpoint.note, 0
 def noted(self, entry):
@@ -435,7 +439,8 @@ def noted(self, entry):
 checkpoints.Checkpoint.note = noted
 cli.main()
 """
-MAIN = "from rwf.cli import main; main()"
+)
+MAIN = LISTENING + "from rwf.cli import main; main()"
 
 
 def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(work, command):
