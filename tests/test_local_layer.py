@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
-from rwf.local_layer import LocalLayer, LocalScale, Trust, learn_local_layer, rows_to_judge
+from rwf.local_layer import LocalScale, Trust, learn_local_layer, rows_to_judge
 from rwf.neighbours import Kernel, NeighbourGP
 from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block
@@ -143,18 +143,6 @@ def test_units_of_y_do_not_matter(rng):
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
     assert_allclose((other.mean + 9.0) / 50.0, one.mean, rtol=1e-6)
     assert_allclose(other.variance / 2500.0, one.variance, rtol=1e-6)
-
-
-def test_a_saved_layer_is_the_same(fitted, tmp_path):
-    model, X, _ = fitted
-    np.savez(tmp_path / "layer.npz", **model.layer.to_arrays())
-    with np.load(tmp_path / "layer.npz") as arrays:
-        again = LocalLayer.from_arrays(arrays)
-    own = model.posterior.predict(X)
-    expected, found = model.layer.predict(X, own), again.predict(X, own)
-    assert_array_equal(found.mean, expected.mean)
-    assert_array_equal(found.variance, expected.variance)
-    assert again.gain == model.layer.gain
 
 
 # -------------------------------------------------------------------------------------- its parts

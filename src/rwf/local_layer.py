@@ -17,16 +17,14 @@ forecasts; Datta et al. (2016), Hierarchical nearest-neighbor Gaussian process m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rwf.calibration import ENOUGH_SCORES
-from rwf.neighbours import Kernel, NeighbourGP, learn_neighbour_gp
+from rwf.neighbours import NeighbourGP, learn_neighbour_gp
 from rwf.posterior import Prediction, normal_log_density
 from rwf.types import Array, IntArray
 
@@ -153,39 +151,6 @@ class LocalLayer:
         if len(self.gp.X) < FEWEST:
             return model
         return self.trust.blend(model, _opinion(self.gp, self.center, X), self.scale(self.gp, X))
-
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Everything, as plain arrays."""
-        gp, scale, trust = self.gp, self.scale, self.trust
-        return {
-            "X": gp.X,
-            "values": gp.values,
-            "squares": scale.squares,
-            "lengths": gp.kernel.lengths,
-            "kernel": np.array([gp.kernel.amplitude, gp.kernel.nugget]),
-            "scale": np.array([scale.prior_rows, scale.radius]),
-            "trust": np.array([trust.model, trust.neighbours, trust.correlation]),
-            "level": np.array([self.center, self.gain]),
-            "counts": np.array([gp.kernel.twice_order, gp.n_neighbours, scale.nearby]),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """The layer as it was saved."""
-        numbers = {name: arrays[name].tolist() for name in ("kernel", "scale", "trust", "level")}
-        twice_order, n_neighbours, nearby = arrays["counts"].tolist()
-        X, values, squares, lengths = (
-            np.asarray(arrays[name], dtype=np.float64)
-            for name in ("X", "values", "squares", "lengths")
-        )
-        center, gain = numbers["level"]
-        return cls(
-            NeighbourGP(Kernel(twice_order, lengths, *numbers["kernel"]), X, values, n_neighbours),
-            center,
-            LocalScale(squares, nearby, *numbers["scale"]),
-            Trust(*numbers["trust"]),
-            gain,
-        )
 
 
 def rows_to_judge(n: int, rng: np.random.Generator) -> IntArray:

@@ -58,14 +58,6 @@ class FittedModel(TunedModel):
     dropped: Dropped | None = None
 
     @property
-    def n_rows(self) -> float:
-        return self.statistics.n
-
-    @property
-    def n_outputs(self) -> int:
-        return self.statistics.n_outputs
-
-    @property
     def n_features(self) -> int:
         return self.shape.features.n_features
 
@@ -377,12 +369,6 @@ class FittedModel(TunedModel):
                 draw += np.sqrt(self._plain_noise(output)) * root * rng.normal(size=draw.shape)
         unit = self.scaler.y
         return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
-
-    @property
-    def log_evidence(self) -> float:
-        """log p(y) of all outputs, in the units of y."""
-        jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
-        return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
 
 
 def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMoments:

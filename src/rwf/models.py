@@ -156,8 +156,18 @@ class TunedModel:
     calibration: Calibration | None
 
     @property
-    @abstractmethod
-    def n_outputs(self) -> int: ...
+    def n_rows(self) -> float:
+        return self.statistics.n
+
+    @property
+    def n_outputs(self) -> int:
+        return self.statistics.n_outputs
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y) of all outputs, in the units of y."""
+        jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
+        return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
 
     @property
     @abstractmethod

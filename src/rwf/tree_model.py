@@ -138,14 +138,6 @@ class TreeModel(TunedModel):
         )
 
     @property
-    def n_rows(self) -> float:
-        return self.statistics.n
-
-    @property
-    def n_outputs(self) -> int:
-        return self.statistics.n_outputs
-
-    @property
     def n_features(self) -> int:
         return self.shape.tree.n_features
 
@@ -160,12 +152,6 @@ class TreeModel(TunedModel):
     @property
     def filled(self) -> bool:
         return self.cover is not None
-
-    @property
-    def log_evidence(self) -> float:
-        """log p(y) of all outputs, in the units of y."""
-        jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
-        return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
 
     def with_rows(self, rows: Rows) -> TreeModel:
         """The model with further rows."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf.errors import IncompatibleModelsError
 from rwf.features.stack import Stack
 from rwf.threads import in_parallel
 from rwf.tree.cells import SortedRows
 from rwf.tree.columns import Columns
-from rwf.tree.dissection import LEAF_COLUMNS, AnyArray, Dissection, dissect
+from rwf.tree.dissection import LEAF_COLUMNS, Dissection, dissect
 from rwf.types import Array, IntArray
 
 if TYPE_CHECKING:
@@ -41,23 +39,6 @@ class AtomTree:
         """The tree of a stack of feature maps."""
         columns = Columns(features, n_inputs)
         return cls(columns, dissect(columns.centres, columns.radii, leaf_columns))
-
-    def to_arrays(self) -> dict[str, AnyArray]:
-        """The dissection as plain arrays; features are saved by those who know them."""
-        return {f"dissection_{name}": a for name, a in self.dissection.to_arrays().items()}
-
-    @classmethod
-    def from_arrays(cls, features: Stack, n_inputs: int, arrays: Mapping[str, AnyArray]) -> Self:
-        """The tree of these features, as it was saved."""
-        prefix = "dissection_"
-        parts = {name.removeprefix(prefix): a for name, a in arrays.items() if prefix in name}
-        tree = cls(Columns(features, n_inputs), Dissection.from_arrays(parts))
-        if tree.n_features != features.n_features:
-            raise IncompatibleModelsError(
-                f"the saved tree has {tree.n_features} columns, the features have "
-                f"{features.n_features}: load it with the features it was made for."
-            )
-        return tree
 
     @property
     def n_features(self) -> int:

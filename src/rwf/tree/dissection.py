@@ -13,7 +13,6 @@ supports meet its box, in the order of the parent's list.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -151,13 +150,6 @@ class Dissection:
             np.array_equal(getattr(self, field.name), getattr(other, field.name))
             for field in fields(self)
         )
-
-    def to_arrays(self) -> dict[str, AnyArray]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Dissection:
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
 
 
 def dissect(centres: Array, radii: Array, leaf_columns: int = LEAF_COLUMNS) -> Dissection:

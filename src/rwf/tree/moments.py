@@ -15,7 +15,6 @@ import numpy as np
 from rwf.blas import call
 from rwf.errors import IncompatibleModelsError
 from rwf.factorization import EPSILON, RESOLUTION
-from rwf.features.stack import Stack
 from rwf.rows import Block, resized
 from rwf.threads import in_parallel
 from rwf.tree.atom_tree import AtomTree
@@ -135,17 +134,6 @@ class TreeMoments:
         """The moments on a tree, as they were saved."""
         n, log_volume = arrays["totals"].tolist()
         return cls(tree, arrays["grams"], arrays["Zty"], arrays["yty"], n, log_volume)
-
-    def to_arrays(self) -> dict[str, AnyArray]:
-        """All but the features themselves, as plain arrays."""
-        return {**self.tree.to_arrays(), **self.sums()}
-
-    @classmethod
-    def from_arrays(
-        cls, features: Stack, n_inputs: int, arrays: Mapping[str, AnyArray]
-    ) -> TreeMoments:
-        """The moments on these features, as they were saved."""
-        return cls.of_sums(AtomTree.from_arrays(features, n_inputs, arrays), arrays)
 
 
 def rows_at_once(tree: AtomTree) -> int:

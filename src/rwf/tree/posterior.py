@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -11,12 +10,10 @@ import numpy as np
 
 from rwf.blas import call
 from rwf.evidence import VarianceGradient
-from rwf.features.stack import Stack
 from rwf.posterior import Prediction
 from rwf.threads import in_parallel
 from rwf.tree.atom_tree import AtomTree
 from rwf.tree.cells import SortedRows
-from rwf.tree.dissection import AnyArray
 from rwf.tree.elimination import factor_tree
 from rwf.tree.factor import TreeFactor
 from rwf.tree.inverse import SelectedInverse, selected_inverse
@@ -201,28 +198,6 @@ class TreePosterior:
         self.factor.backward(drawn)
         whitened = self.tree.dissection.in_original_order(drawn) + self.whitened_mean[:, None]
         return self._scale[:, None] * whitened
-
-    def to_arrays(self) -> dict[str, AnyArray]:
-        """All but the features themselves, as plain arrays."""
-        return {
-            **self.tree.to_arrays(),
-            "whitened_mean": self.whitened_mean,
-            "panels": self.factor.panels,
-            "prior_variances": self.prior_variances,
-            "totals": np.array(
-                [self.factor.jitter, self.noise_variance, self.rss, self.n, self.log_volume]
-            ),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, features: Stack, n_inputs: int, arrays: Mapping[str, AnyArray]
-    ) -> TreePosterior:
-        """The posterior of these features, as it was saved."""
-        tree = AtomTree.from_arrays(features, n_inputs, arrays)
-        jitter, *totals = arrays["totals"].tolist()
-        factor = TreeFactor(tree.dissection, arrays["panels"], jitter)
-        return cls(tree, arrays["whitened_mean"], factor, arrays["prior_variances"], *totals)
 
 
 def check_variances(moments: TreeMoments, prior_variances: Array, noise_variance: float) -> None:
