@@ -32,7 +32,7 @@ Z is made in blocks that stay in cache, in memory that is asked for once, with t
 further columns, so that one product gives all moments. Projected features are whitened row by row,
 a triangular product as large as the `syrk`, and db4 looks up a table once per input: these two have
 no limit. Single precision is for moments whose noise stands out of its rounding, which is measured:
-see `rwf.single`."""
+`precision="auto"` takes it there, and `fit_report_.statistics` says so."""
 
 
 def dense_rows() -> list[dense.Row]:

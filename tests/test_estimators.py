@@ -30,7 +30,7 @@ from rwf import (
     RWFRegressor,
 )
 from rwf.calibration import Calibration
-from rwf.regression import generator
+from rwf.random_state import generator
 
 REGRESSORS = {
     "projected": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),

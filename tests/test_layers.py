@@ -11,7 +11,7 @@ import rwf
 
 ORDER = [
     # vocabulary
-    "types", "errors", "threads", "blas", "factorization", "metrics", "signals",
+    "types", "errors", "random_state", "threads", "blas", "factorization", "metrics", "signals",
     "wavelets", "measures", "features", "kernels",
     # engine: Z only, never wavelets
     "rows", "sources", "tables", "streams", "clusters", "posterior", "moments", "single",
@@ -19,12 +19,12 @@ ORDER = [
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
     "training", "projection", "variance", "background", "dropped", "calibration",
-    "models", "corrections", "error_scale", "local_layer", "second_opinion", "model",
+    "models", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
     "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
     "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
-    "scoring", "validation", "saving", "checkpoints", "regression", "estimators", "transformers",
-    "plots", "demo", "bench", "writing", "table_model", "inspection", "report", "commands", "cli",
+    "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression", "estimators",
+    "transformers", "plots", "demo", "bench", "writing", "table_model", "inspection", "report", "commands", "cli",
 ]  # fmt: skip
 ENGINE = {
     "rows", "sources", "streams", "clusters", "posterior", "moments", "single", "evidence", "exact",

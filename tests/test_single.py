@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from rwf import RFFRegressor, load
 from rwf.features import (
     ConstantFeatures,
     FourierFamily,
@@ -147,3 +148,60 @@ def test_of_no_rows_nothing_is_lost(rng):
     assert empty.n == 0.0
     assert empty.rounding == 0.0
     assert not empty.ZtZ.any()
+
+
+def rough(n, noise, seed=0):
+    """Rows of two columns with so much noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, np.sin(3 * X[:, 0]) * X[:, 1] + noise * rng.normal(size=n)
+
+
+def fitted(precision, noise, **parameters):
+    model = RFFRegressor(60, precision=precision, n_restarts=0, random_state=0, **parameters)
+    return model.fit(*rough(20_000, noise))
+
+
+def test_noisy_rows_are_fitted_in_single_precision():
+    single, double = fitted("auto", 0.5), fitted("double", 0.5)
+    assert single.fit_report_.statistics == "gram32"
+    assert double.fit_report_.statistics == "gram"
+    X = rough(500, 0.5, 1)[0]
+    (mean, std), (exact, exact_std) = (m.predict(X, return_std=True) for m in (single, double))
+    assert 0 < np.abs(mean - exact).max() < 0.01 * exact_std.min()
+    assert_allclose(std, exact_std, rtol=1e-3)
+
+
+def test_where_rows_have_hardly_any_noise_precision_is_double():
+    X = rough(500, 0.0, 1)[0]
+    auto, double = fitted("auto", 1e-4), fitted("double", 1e-4)
+    assert auto.fit_report_.statistics == double.fit_report_.statistics != "gram32"
+    assert_allclose(auto.predict(X), double.predict(X), rtol=0)
+
+
+def test_a_pass_that_does_not_resolve_the_noise_is_made_again(monkeypatch, capsys):
+    monkeypatch.setattr(SingleMoments, "resolves", lambda *_: False)
+    model = fitted("auto", 0.5, verbose=1)
+    assert model.fit_report_.statistics == "gram"
+    assert "gram32: the noise is below what it resolves" in capsys.readouterr().err
+
+
+def test_moments_in_single_precision_stream_merge_and_are_saved(tmp_path):
+    whole, X = fitted("auto", 0.5), rough(500, 0.5, 1)[0]
+    a, b = whole.without_rows(), whole.without_rows()
+    rows, y = rough(20_000, 0.5)
+    a.partial_fit(rows[:7000], y[:7000])
+    b.partial_fit(rows[7000:], y[7000:])
+    a.merge(b)
+    assert isinstance(a.model_.statistics, SingleMoments)
+    assert_allclose(a.predict(X), whole.predict(X), rtol=1e-3, atol=1e-4)
+    whole.save(tmp_path / "model.rwf")
+    again = load(tmp_path / "model.rwf")
+    assert isinstance(again.model_.statistics, SingleMoments)
+    assert again.model_.statistics.rounding == whole.model_.statistics.rounding
+    assert_allclose(again.predict(X), whole.predict(X), rtol=0)
+
+
+def test_a_precision_has_one_of_two_names():
+    with pytest.raises(ValueError, match="use 'double' or 'auto'"):
+        fitted("half", 0.5)

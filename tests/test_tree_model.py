@@ -13,7 +13,8 @@ import rwf.varying
 from rwf import RFFRegressor, RWFRegressor
 from rwf.anatomy import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
-from rwf.model import FittedModel, collect
+from rwf.forms import collect
+from rwf.model import FittedModel
 from rwf.models import log_density
 from rwf.posterior import Prediction
 from rwf.rows import Block
@@ -47,7 +48,7 @@ def test_it_is_the_dense_model_of_the_same_atoms(fitted):
     variances = tree.tuned[0].variances
     shape = Shape(tree.shape.features, variances.log_priors, np.array([variances.log_noise]))
     rows = Block(X, y[:, None], np.ones(len(X)))
-    statistics = collect(tree.scaler, shape, rows, root=False, noise=tree.noise)
+    statistics = collect(tree.scaler, shape, rows, "gram", noise=tree.noise)
     dense = FittedModel(tree.scaler, shape, statistics, cover=tree.cover, noise=tree.noise)
     own = shape.variances(0)
     posterior = statistics.posterior(

@@ -62,7 +62,7 @@ class ChosenRecipe:
                 found = learned(recipe.sketch(), kept, stream)
                 own = replace(lesson, known=kept, rng=stream)
                 # Each competes with the noise and the error bars that suit it.
-                model, scale = build(found.shape, own, Source(None, kept))
+                model, scale = build(found.shape, own, Source(None, kept, len(kept)))
             except NotSparseError as reason:
                 lesson.progress(f"prior {name!r} stands back: {reason}")
                 continue

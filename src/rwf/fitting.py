@@ -116,8 +116,9 @@ def fit(
     watch.lap("shape")
     # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
     # on their order.
-    source = Source(None, known) if everything else Source(scaler, rows)
-    return _fit_all(lesson, learned, source, len(rows), watch)
+    n = len(rows)
+    source = Source(None, known, n) if everything else Source(scaler, rows, n)
+    return _fit_all(lesson, learned, source, watch)
 
 
 def fit_stream(
@@ -168,10 +169,11 @@ def fit_stream(
     lesson = Lesson(
         prepared.scaler, prepared.known, False, prepared.size, settings, prepared.rng, progress
     )
-    source = Source(prepared.scaler, rows_of(reader, prepared.n_rows, progress, keeper))
+    n = prepared.n_rows
+    source = Source(prepared.scaler, rows_of(reader, n, progress, keeper), n)
     watch.seconds = dict(prepared.seconds)
     try:
-        found = _fit_all(lesson, prepared.learned, source, prepared.n_rows, watch)
+        found = _fit_all(lesson, prepared.learned, source, watch)
     except KeyboardInterrupt:
         if keeper is not None:
             keeper.flush()
@@ -181,9 +183,7 @@ def fit_stream(
     return found
 
 
-def _fit_all(
-    lesson: Lesson, learned: Learned, source: Source, n_rows: int, watch: _Stopwatch
-) -> Fitted:
+def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch) -> Fitted:
     """From the learned shape to the model of all rows, and a report on it."""
     scaler, known, rng = lesson.scaler, lesson.known, lesson.rng
     model, scale = build(learned.shape, lesson, source)
@@ -203,12 +203,13 @@ def _fit_all(
         scored,
         learned.starts,
         learned.at_bounds,
-        n_rows,
+        source.n_rows,
         learned.n_learned,
         watch.seconds,
     )
     watch.lap("calibration")
     lesson.progress(
-        f"fitted {n_rows} rows with {report.n_features} features: {report.nll:.4f} nats per row"
+        f"fitted {report.n_rows} rows with {report.n_features} features: "
+        f"{report.nll:.4f} nats per row"
     )
     return model, correction, report

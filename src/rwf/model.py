@@ -6,7 +6,7 @@ new total, when they are first needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,11 +18,12 @@ from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
-from rwf.models import TunedModel, in_units, scores
-from rwf.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
+from rwf.forms import DenseMoments, add, collect, form_of, no_rows
+from rwf.models import TunedModel, scores
+from rwf.moments import CHUNK_BYTES
 from rwf.posterior import Prediction
 from rwf.projection import Remainder
-from rwf.rows import Block, Rows, Tally, block_rows
+from rwf.rows import Block, Rows, block_rows
 from rwf.scaling import Standardizer
 from rwf.threads import cores, in_parallel
 from rwf.training import Shape
@@ -50,7 +51,7 @@ class FittedModel(TunedModel):
 
     scaler: Standardizer
     shape: Shape
-    statistics: Moments | RootMoments
+    statistics: DenseMoments
     learn_priors: bool = True
     calibration: Calibration | None = None
     noise: VarianceShape | None = None
@@ -67,7 +68,7 @@ class FittedModel(TunedModel):
 
     @property
     def form(self) -> str:
-        return "root" if isinstance(self.statistics, RootMoments) else "gram"
+        return form_of(self.statistics)
 
     @property
     def filled(self) -> bool:
@@ -97,8 +98,7 @@ class FittedModel(TunedModel):
 
         Rows are in standardised units, or in their own together with a scaler.
         """
-        root = isinstance(self.statistics, RootMoments)
-        statistics = collect(scaler, self.shape, rows, root, noise)
+        statistics = collect(scaler, self.shape, rows, form_of(self.statistics), noise)
         return replace(self, noise=noise, statistics=statistics, calibration=None)
 
     @property
@@ -177,19 +177,13 @@ class FittedModel(TunedModel):
         """The model with further rows."""
         if isinstance(rows, Block) and len(rows) == 0:
             return self
-        root = isinstance(self.statistics, RootMoments)
-        more = collect(self.scaler, self.shape, rows, root, self.noise)
-        return replace(self, statistics=_add(self.statistics, more))
+        more = collect(self.scaler, self.shape, rows, form_of(self.statistics), self.noise)
+        return replace(self, statistics=add(self.statistics, more))
 
     def without_rows(self) -> FittedModel:
         """The model before its first row: same units and features, empty statistics."""
-        p, k = self.shape.features.n_features, self.statistics.n_outputs
-        empty = (
-            RootMoments(np.zeros((p + k, p + k)), 0.0, k)
-            if isinstance(self.statistics, RootMoments)
-            else Moments(np.zeros((p, p)), np.zeros((p, k)), np.zeros(k), 0.0)
-        )
-        return replace(self, statistics=empty)
+        form, outputs = form_of(self.statistics), self.statistics.n_outputs
+        return replace(self, statistics=no_rows(form, self.shape.features, outputs))
 
     def merged(self, other: FittedModel) -> FittedModel:
         """The model of both models' rows; their features must be the same."""
@@ -208,7 +202,7 @@ class FittedModel(TunedModel):
                 "Fit one model, give each part of the data a copy of it made by without_rows(), "
                 "call partial_fit on each copy, and merge those."
             )
-        return replace(self, statistics=_add(self.statistics, other.statistics))
+        return replace(self, statistics=add(self.statistics, other.statistics))
 
     def features(self, X: Array) -> Array:
         """Z of inputs in their own units, shape (n, p)."""
@@ -369,40 +363,3 @@ class FittedModel(TunedModel):
                 draw += np.sqrt(self._plain_noise(output)) * root * rng.normal(size=draw.shape)
         unit = self.scaler.y
         return np.stack(draws, axis=1) * unit.scale[:, None] + unit.center[:, None]
-
-
-def _add(a: Moments | RootMoments, b: Moments | RootMoments) -> Moments | RootMoments:
-    if isinstance(a, Moments) and isinstance(b, Moments):
-        return a + b
-    assert isinstance(a, RootMoments)
-    assert isinstance(b, RootMoments)
-    return a + b
-
-
-def collect(
-    scaler: Standardizer | None,
-    shape: Shape,
-    rows: Rows,
-    root: bool,
-    noise: VarianceShape | None = None,
-) -> Moments | RootMoments:
-    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
-    p, k = shape.features.n_features, rows.n_outputs
-
-    def gather(parts: Iterable[Block]) -> Moments | RootMoments:
-        return (accumulate_root if root else accumulate)(
-            shape.features, in_units(parts, scaler, noise), k
-        )
-
-    name = f"{'root' if root else 'gram'} of {p} columns and {k} outputs"
-    return rows.total(
-        Tally(
-            name if noise is None else f"{name}, {noise.name}",
-            block_rows(p),
-            gather,
-            _add,
-            lambda total: total.to_arrays(),
-            RootMoments.from_arrays if root else Moments.from_arrays,
-            cores(),
-        )
-    )

@@ -16,6 +16,7 @@ from rwf.features.base import Family
 from rwf.features.frame import draw_frame
 from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
+from rwf.forms import Precision
 from rwf.projection import first_kernel, learn_kernel, project
 from rwf.rows import Block
 from rwf.scaling import Standardizer
@@ -85,6 +86,8 @@ class Settings:
             dimension, and is constant in others.
         local_errors: whether error bars follow the size of errors by place, in low dimension.
         second_opinion: whether the nearest rows are asked too.
+        precision: of products of dense features; "auto" is single where the noise is far above
+            rounding, else double.
     """
 
     n_components: int | None
@@ -97,6 +100,7 @@ class Settings:
     noise: Noise
     local_errors: bool
     second_opinion: bool
+    precision: Precision
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from rwf.features import Family, FeatureMap, FourierFamily, WaveletFamily
 from rwf.features.wavelet import Normalization
 from rwf.measures import Measure, ShiftSampler, as_shifts
-from rwf.regression import RandomState, generator, is_count
+from rwf.random_state import RandomState, generator
+from rwf.regression import is_count
 from rwf.rows import Block, distinct
 from rwf.scaling import Affine
 from rwf.types import Array, FloatArray

@@ -29,10 +29,11 @@ Noisy = TypeVar("Noisy", FittedModel, TreeModel)
 
 @dataclass(frozen=True)
 class Source:
-    """All rows: in standardised units, or in their own together with a scaler."""
+    """All rows, so many: in standardised units, or in their own together with a scaler."""
 
     scaler: Standardizer | None
     rows: Rows
+    n_rows: int
 
 
 def with_noise(

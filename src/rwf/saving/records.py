@@ -48,6 +48,7 @@ from rwf.saving.mean_only import (
 from rwf.scaling import Affine, Logarithm, Standardizer
 from rwf.scoring import Score, Scores
 from rwf.second_opinion import SecondOpinion
+from rwf.single import SingleMoments
 from rwf.sparse.dictionary import Dictionary
 from rwf.sparse.fit import SparseFit, SparseReport
 from rwf.sparse.gaps import Gaps
@@ -221,17 +222,17 @@ TUNED: dict[str, Kind] = {
     "at_bounds": Many(TEXT),
 }
 
+GRAM: dict[str, Kind] = {
+    "ZtZ": floats("p", "p"),
+    "Zty": floats("p", "k"),
+    "yty": floats("k"),
+    "n": FLOAT,
+    "log_volume": FLOAT,
+}
+
 DENSE = [
-    Record(
-        Moments,
-        {
-            "ZtZ": floats("p", "p"),
-            "Zty": floats("p", "k"),
-            "yty": floats("k"),
-            "n": FLOAT,
-            "log_volume": FLOAT,
-        },
-    ),
+    Record(Moments, GRAM),
+    Record(SingleMoments, {**GRAM, "rounding": FLOAT}),
     Record(RootMoments, {"R": floats("q", "q"), "n": FLOAT, "n_outputs": INT, "log_volume": FLOAT}),
     Record(Factor, {"L": floats("p", "p"), "jitter": FLOAT}),
     Record(Posterior, {**POSTERIOR, "factor": Instance(Factor)}, checks.check_posterior),
@@ -252,7 +253,7 @@ DENSE = [
         {
             "scaler": Instance(Standardizer),
             "shape": Instance(Shape),
-            "statistics": Instance(Moments, RootMoments),
+            "statistics": Instance(Moments, SingleMoments, RootMoments),
             "learn_priors": BOOL,
             "calibration": Maybe(Instance(Calibration)),
             "noise": Maybe(Instance(VarianceShape)),

@@ -1,0 +1,90 @@
+"""Moments of all rows in one of three forms, from the cheapest to the most exact.
+
+All of them add. Which one is good enough depends on the noise, and is found out by trying: see
+``resolves``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from rwf.models import in_units
+from rwf.moments import Features, Moments, RootMoments, accumulate, accumulate_root
+from rwf.rows import Block, Rows, Tally, block_rows
+from rwf.scaling import Standardizer
+from rwf.single import SingleMoments, accumulate_single
+from rwf.threads import cores
+from rwf.training import Shape
+from rwf.types import Array
+from rwf.variance import VarianceShape
+
+Form = Literal["gram32", "gram", "root"]
+Precision = Literal["double", "auto"]
+DenseMoments: TypeAlias = Moments | RootMoments
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a form is made of rows, and of arrays that were stored."""
+
+    accumulate: Callable[[Features, Iterable[Block], int], DenseMoments]
+    from_arrays: Callable[[Mapping[str, Array]], DenseMoments]
+
+
+WAYS: Mapping[Form, _Way] = MappingProxyType(
+    {
+        "gram32": _Way(accumulate_single, SingleMoments.from_arrays),
+        "gram": _Way(accumulate, Moments.from_arrays),
+        "root": _Way(accumulate_root, RootMoments.from_arrays),
+    }
+)
+
+
+def form_of(moments: DenseMoments) -> Form:
+    if isinstance(moments, RootMoments):
+        return "root"
+    return "gram32" if isinstance(moments, SingleMoments) else "gram"
+
+
+def add(a: DenseMoments, b: DenseMoments) -> DenseMoments:
+    """The sum of two moments of one form."""
+    if isinstance(a, Moments) and isinstance(b, Moments):
+        return a + b
+    assert isinstance(a, RootMoments)
+    assert isinstance(b, RootMoments)
+    return a + b
+
+
+def no_rows(form: Form, features: Features, n_outputs: int) -> DenseMoments:
+    """The moments to which others are added first."""
+    return WAYS[form].accumulate(features, (), n_outputs)
+
+
+def collect(
+    scaler: Standardizer | None,
+    shape: Shape,
+    rows: Rows,
+    form: Form,
+    noise: VarianceShape | None = None,
+) -> DenseMoments:
+    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
+    p, k = shape.features.n_features, rows.n_outputs
+
+    def gather(parts: Iterable[Block]) -> DenseMoments:
+        return WAYS[form].accumulate(shape.features, in_units(parts, scaler, noise), k)
+
+    name = f"{form} of {p} columns and {k} outputs"
+    return rows.total(
+        Tally(
+            name if noise is None else f"{name}, {noise.name}",
+            block_rows(p),
+            gather,
+            add,
+            lambda total: total.to_arrays(),
+            WAYS[form].from_arrays,
+            cores(),
+        )
+    )
