@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, pruning, tree
+from benchmarks import cluster, dense, docs, large, pruning, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
     "dense": dense.main,
+    "large": large.main,
     "tree": tree.main,
     "pruning": pruning.main,
     "docs": docs.main,

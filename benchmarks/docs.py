@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks import dense, tree
+from benchmarks import cluster, dense, large, tree
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "speed.md"
 
-Row = TypeVar("Row", dense.Row, tree.Row)
+Row = TypeVar("Row", cluster.Row, dense.Row, large.Row, tree.Row)
 
 JOBS = {
     "pass": "build Z, accumulate moments",
@@ -34,6 +34,16 @@ a triangular product as large as the `syrk`, and db4 looks up a table once per i
 no limit. Single precision is for moments whose noise stands out of its rounding, which is measured:
 `precision="auto"` takes it there, and `fit_report_.statistics` says so."""
 
+LARGE = f"""\
+`RWFRegressor({large.COLUMNS}).fit(folder, "y")` for a folder of Parquet files with {large.INPUTS}
+columns in single precision: one pass checks and counts rows and draws a sample, the shape is
+learned on that, and one pass gives the moments. Memory is the largest that the process ever had,
+libraries included. RMSE is against the signal without its noise of {large.NOISE}."""
+
+CLUSTER = """\
+A pass over a Dask array on clusters of processes on one machine, beside one worker in the same
+turn. *Waiting* partitions sleep before they are there, as if they came from a slow disk."""
+
 
 def dense_rows() -> list[dense.Row]:
     return _newest(HERE / "dense.jsonl", dense.Row)
@@ -43,14 +53,34 @@ def tree_rows() -> list[tree.Row]:
     return _newest(HERE / "tree.jsonl", tree.Row)
 
 
+def large_rows() -> list[large.Row]:
+    return _newest(HERE / "large.jsonl", large.Row)
+
+
+def cluster_rows() -> list[cluster.Row]:
+    return _newest(HERE / "cluster.jsonl", cluster.Row)
+
+
+def stored_page() -> str:
+    """The page that the stored rows make."""
+    return page(dense_rows(), tree_rows(), large_rows(), cluster_rows())
+
+
 def _newest(path: Path, row: type[Row]) -> list[Row]:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [row(**line) for line in {line["case"]: line for line in lines}.values()]
+    own = [line for line in lines if line.keys() == row.__dataclass_fields__.keys()]
+    return [row(**line) for line in {line["case"]: line for line in own}.values()]
 
 
-def page(passes: list[dense.Row], trees: list[tree.Row]) -> str:
+def page(
+    passes: list[dense.Row],
+    trees: list[tree.Row],
+    files: list[large.Row],
+    clusters: list[cluster.Row],
+) -> str:
     """The page that these rows make."""
-    return "\n".join(["# Speed", "", *_dense(passes), "", *_tree(trees), ""])
+    parts = [_dense(passes), _tree(trees), _large(files), _cluster(clusters)]
+    return "\n".join(["# Speed", "", *(line for part in parts for line in [*part, ""])])
 
 
 def _dense(rows: list[dense.Row]) -> list[str]:
@@ -100,9 +130,52 @@ def _tree(rows: list[tree.Row]) -> list[str]:
     ]
 
 
+def _large(rows: list[large.Row]) -> list[str]:
+    rates = [row.gemm_gflops for row in rows]
+    return [
+        "## Files larger than memory",
+        "",
+        LARGE,
+        "",
+        "| N | D | files, GB | seconds | rows/s of the passes | memory, GB | RMSE | coverage |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {row.rows:,} | {row.columns:,} | {row.file_gigabytes:.2f} | {row.seconds:.0f} "
+            f"| {row.rows / (row.seconds - row.stages['shape']):,.0f} "
+            f"| {row.peak_memory / 1e9:.2f} | {row.rmse:.4f} | {row.coverage:.3f} |"
+            for row in rows
+        ),
+        "",
+        f"{rows[0].cores} cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with "
+        "other work beside. Again:",
+        "`python -m benchmarks large --out benchmarks/large.jsonl`.",
+    ]
+
+
+def _cluster(rows: list[cluster.Row]) -> list[str]:
+    loads = [row.load for row in rows]
+    return [
+        "## A cluster",
+        "",
+        CLUSTER,
+        "",
+        "| case | N | D | partitions | rows/s | times one worker | ZᵀZ differs by |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {row.case} | {row.rows:,} | {row.columns:,} | {row.partitions} "
+            f"| {row.rows_per_second:,.0f} | {row.ratio:.2f} | {row.difference:.0e} |"
+            for row in rows
+        ),
+        "",
+        f"{rows[0].cores} cores, with other work beside: loads of {min(loads):.0f} to "
+        f"{max(loads):.0f}. Again:",
+        "`python -m benchmarks cluster --out benchmarks/cluster.jsonl`.",
+    ]
+
+
 def main(given: list[str] | None = None) -> None:
     argparse.ArgumentParser(prog="benchmarks docs", description=__doc__).parse_args(given)
-    PAGE.write_text(page(dense_rows(), tree_rows()), encoding="utf-8")
+    PAGE.write_text(stored_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

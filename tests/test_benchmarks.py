@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import dense, docs
+from benchmarks import dense, docs, large
 from benchmarks.timing import typical_ratio
 
 
 def test_the_page_is_made_of_the_stored_rows():
-    assert docs.PAGE.read_text(encoding="utf-8") == docs.page(docs.dense_rows(), docs.tree_rows())
+    assert docs.PAGE.read_text(encoding="utf-8") == docs.stored_page()
 
 
 def test_the_page_shows_every_case_and_says_which_limits_are_missed():
     rows = docs.dense_rows()
-    page = docs.page(rows, docs.tree_rows())
+    page = docs.stored_page()
     assert {row.case for row in rows} == set(dense.CASES)
     assert page.count("missed**") == sum(not row.within for row in rows)
     for row in rows:
@@ -36,3 +36,12 @@ def test_every_job_is_measured(job):
     assert row.ratio > 0
     assert row.case == case.name
     assert str(row.columns) in dense.report(row)
+
+
+def test_files_are_fitted_in_a_process_of_their_own(monkeypatch):
+    monkeypatch.setattr(large, "FILE_ROWS", 3000)
+    row = large.in_a_process(8000, 20)
+    assert row.rows == 8000
+    assert row.rmse < 0.5
+    assert row.peak_memory > row.at_start > 0
+    assert "8,000 rows" in large.report(row)

@@ -173,7 +173,8 @@ class Stream:
 class _Hands:
     """The blocks of a source, dealt to workers in turn by a thread that reads ahead of them.
 
-    Every worker has a queue, in which ``None`` stands after the blocks of a segment.
+    Every worker has a queue, in which ``None`` stands after the blocks of a segment. Workers stay
+    for the whole pass: allocators keep memory for every thread that there ever was.
     """
 
     def __init__(self, reader: Reader, start: int, size: int, workers: int) -> None:
@@ -183,6 +184,7 @@ class _Hands:
         self._failure: BaseException | None = None
         blocks = resized(reader.read(start), size)
         self._thread = threading.Thread(target=self._deal, args=(blocks,), daemon=True)
+        self._pool = ThreadPoolExecutor(workers)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -191,6 +193,7 @@ class _Hands:
     def __exit__(self, *reason: object) -> None:
         self._stopped.set()
         self._thread.join()
+        self._pool.shutdown()
 
     def _deal(self, blocks: Iterator[Block]) -> None:
         try:
@@ -242,9 +245,9 @@ class _Hands:
                 self._stopped.set()  # so that nobody waits for blocks that never come
                 raise
 
-        with one_blas_thread(), ThreadPoolExecutor(len(self._queues)) as pool:
+        with one_blas_thread():
             try:
-                parts = [*pool.map(share, range(len(self._queues)))]
+                parts = [*self._pool.map(share, range(len(self._queues)))]
             except BaseException:
                 self._stopped.set()
                 raise
