@@ -5,21 +5,26 @@ PYTHON ?= $(shell for candidate in python3.11 python3; do \
 	&& echo $$candidate && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH_READY := .venv/.bench-ready
+DOCS_READY := .venv/.docs-ready
 
 # Two workers share two cores, so each keeps its linear algebra to one thread.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test test-bench check bench docs format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## fit RWF and RFF to a step function; print a table, draw a figure
 	@$(BIN)/rwf demo
 
 test: $(READY)  ## run the tests
 	@$(PYTEST)
+
+test-bench: $(BENCH_READY)  ## run the tests of what only benchmarks compare with; installs torch
+	@$(PYTEST) tests_bench
 
 check: $(READY)  ## format, lint, types, tests: what a change must pass
 	@$(BIN)/ruff format --check .
@@ -30,12 +35,15 @@ check: $(READY)  ## format, lint, types, tests: what a change must pass
 bench: $(READY)  ## measure speed and memory
 	@$(BIN)/python -m benchmarks dense
 
+docs: $(DOCS_READY)  ## build the documentation into site/; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(READY)  ## rewrite the sources in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 clean:  ## remove the environment and everything generated
-	@rm -rf .venv build dist rwf-demo htmlcov .coverage .hypothesis
+	@rm -rf .venv build dist site rwf-demo htmlcov .coverage .hypothesis
 	@rm -rf .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -48,4 +56,16 @@ $(READY): pyproject.toml requirements/dev.txt
 		--requirement requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BENCH_READY): $(READY) requirements/bench.txt
+	@echo "Adding torch and its kin to .venv (once; some hundred megabytes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--requirement requirements/bench.txt
+	@touch $@
+
+$(DOCS_READY): $(READY) requirements/docs.txt
+	@echo "Adding MkDocs and its kin to .venv (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--requirement requirements/docs.txt
 	@touch $@

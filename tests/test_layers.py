@@ -23,8 +23,9 @@ ORDER = [
     "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
     "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
     # interfaces
-    "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression", "estimators",
-    "transformers", "plots", "demo", "bench", "writing", "table_model", "inspection", "report", "commands", "cli",
+    "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression",
+    "estimators", "transformers", "gpytorch", "plots", "demo", "bench", "writing", "table_model",
+    "inspection", "report", "commands", "cli",
 ]  # fmt: skip
 ENGINE = {
     "rows", "sources", "streams", "clusters", "posterior", "moments", "single", "evidence", "exact",

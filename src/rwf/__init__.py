@@ -11,7 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rwf.errors import IncompatibleModelsError, NoImprovementWarning, NotPositiveDefiniteError
+    from rwf.errors import (
+        IncompatibleModelsError,
+        NoAtomsNearbyWarning,
+        NoImprovementWarning,
+        NotPositiveDefiniteError,
+    )
     from rwf.estimators import RFFRegressor, RWFRegressor
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.measures import Box, Hull, Rows

@@ -1,0 +1,27 @@
+"""A chirp, and its scalogram.
+
+Doppler's chirp slows down from left to right. A model with prior variances over scale and place
+(`prior="cells"`) follows it: fine atoms at the left, coarse ones at the right. The scalogram shows
+which scales f is made of, and where; every colour is an amplitude in the units of y.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rwf import RWFRegressor
+from rwf.plots import predictive_band, scalogram
+from rwf.signals import DONOHO_JOHNSTONE, donoho_johnstone
+
+sample = donoho_johnstone("doppler", np.random.default_rng(2), n=500, regular=False)
+model = RWFRegressor(prior="cells", random_state=0).fit(sample.X, sample.y)
+
+x = np.linspace(0.002, 0.998, 1000)
+mean, std = model.predict(x[:, None], return_std=True)
+doppler = DONOHO_JOHNSTONE["doppler"]
+truth = doppler(x) * sample.f.std() / doppler(sample.X[:, 0]).std()
+
+figure = Figure(figsize=(8, 5), layout="constrained")
+above, below = figure.subplots(2, 1, sharex=True)
+predictive_band(above, x, mean, std, data=(sample.X[:, 0], sample.y), truth=truth)
+above.legend(frameon=False, ncols=4, loc="upper right")
+scalogram(model, x, ax=below)

@@ -1,0 +1,30 @@
+"""Steps.
+
+Plateaus with jumps between them, from 200 noisy rows. Fourier features are as smooth everywhere as
+they are at the jumps, so they ring on the plateaus. Sparse weights put steps where steps are. The
+band is two standard deviations of a new observation.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rwf import RFFRegressor, RWFRegressor
+from rwf.metrics import rmse
+from rwf.plots import predictive_band
+from rwf.signals import multi_step, step_function
+
+sample = multi_step(200, np.random.default_rng(1), noise=0.1)
+x = np.linspace(0.0, 1.0, 1000)
+truth = step_function(x)
+
+models = {
+    "Fourier features": RFFRegressor(random_state=0),
+    "wavelets, sparse weights": RWFRegressor(prior="sparse", random_state=0),
+}
+figure = Figure(figsize=(8, 3), layout="constrained")
+for ax, (name, model) in zip(figure.subplots(1, 2, sharey=True), models.items(), strict=True):
+    mean, std = model.fit(sample.X, sample.y).predict(x[:, None], return_std=True)
+    predictive_band(ax, x, mean, std, data=(sample.X[:, 0], sample.y), truth=truth)
+    ax.set_title(name)
+    ax.legend(frameon=False, fontsize="small", loc="lower right")
+    print(f"{name}: error of the mean against the truth {rmse(truth, mean):.3f}")

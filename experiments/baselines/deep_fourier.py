@@ -1,0 +1,138 @@
+"""Regression by a deep Gaussian process on Fourier features, of any family of processes.
+
+:mod:`experiments.baselines.fourier_layers` has the model; here Adam climbs its bound on
+mini-batches. Given a sample of the hidden layers f is Gaussian: a prediction is the mean and the
+variance of the mixture over samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from experiments.baselines.fourier_layers import DeepProcess, Family, start
+from experiments.baselines.training import (
+    BUDGET,
+    Candidate,
+    Schedule,
+    batches,
+    double,
+    seeded,
+    train,
+)
+from rwf.types import Array
+
+TEST_SAMPLES = 100
+"""Samples of the hidden layers in a prediction."""
+
+AT_ONCE = 500
+"""Rows that are predicted together, each with all samples."""
+
+POINTS = 8_000
+"""Rows times columns times samples of a training step, about: more columns, smaller batches."""
+
+RATE = 0.03
+"""Of Adam: three times the authors', whose trainings are longer. It decays on plateaus."""
+
+LENGTHS = (1.0, 3.0, 10.0)
+"""Factors of the length of one start after the other."""
+
+
+class DeepFourierGP:
+    """Deep GP regression in standardised units.
+
+    Args:
+        family: makes the processes of a layer.
+        values: their parameters at the start, in units of the range of a column.
+        random_state: seed of batches and samples.
+        budget: seconds of training.
+        n_starts: of which the best goes on; further ones have longer and shorter lengths.
+        n_layers: the last one included.
+        n_frequencies: of the waves of each process.
+        n_samples: of the hidden layers, in training.
+        rate: of Adam.
+        tolerance: nats per row that a window of steps must gain, or training has settled.
+        max_steps: an end of training beside the budget.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        values: Mapping[str, float],
+        random_state: int,
+        budget: float = BUDGET,
+        n_starts: int = 1,
+        n_layers: int = 2,
+        n_frequencies: int = 20,
+        n_samples: int = 10,
+        rate: float = RATE,
+        tolerance: float = 1e-3,
+        max_steps: int | None = None,
+    ) -> None:
+        self.family = family
+        self.values = values
+        self.random_state = random_state
+        self.budget = budget
+        self.n_starts = n_starts
+        self.n_layers = n_layers
+        self.n_frequencies = n_frequencies
+        self.n_samples = n_samples
+        self.schedule = Schedule(rate=rate, tolerance=tolerance, max_steps=max_steps)
+
+    def fit(self, X: Array, y: Array) -> Self:
+        low, high = X.min(axis=0), X.max(axis=0)
+        self._middle, self._range = (low + high) / 2, high - low
+        rows, targets = self._inputs(X), double(y)
+        with seeded(self.random_state):
+            self._model, self._report = train(
+                lambda k: self._candidate(rows, targets, k),
+                self.budget,
+                self.schedule,
+                self.n_starts,
+            )
+        return self
+
+    def _candidate(self, X: Tensor, y: Tensor, k: int) -> Candidate[DeepProcess]:
+        n, d = X.shape
+        values = {**self.values, "length": self.values["length"] * LENGTHS[k % len(LENGTHS)]}
+        model = start(self.family, values, d, self.n_layers, self.n_frequencies)
+        picks = batches(n, max(POINTS // (d * self.n_samples), 1))
+
+        def loss() -> Tensor:
+            rows = next(picks)
+            return model.negative_bound(X[rows], y[rows], n, self.n_samples)
+
+        return Candidate(model, loss, model.parameters())
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        mean, std = self.predict_function(X)
+        return mean, np.sqrt(std**2 + self._noise)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        with seeded(self.random_state), torch.no_grad():
+            blocks = [
+                self._model.sample(rows, TEST_SAMPLES) for rows in self._inputs(X).split(AT_ONCE)
+            ]
+            means, variances = (torch.cat(parts, dim=1) for parts in zip(*blocks, strict=True))
+        variance = variances.mean(dim=0) + means.var(dim=0, correction=0)
+        return means.mean(dim=0).numpy(), variance.sqrt().numpy()
+
+    def _inputs(self, X: Array) -> Tensor:
+        return double((X - self._middle) / self._range)
+
+    @property
+    def _noise(self) -> float:
+        return math.exp(float(self._model.log_noise.detach()))
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "noise_variance": self._noise,
+            "n_layers": self.n_layers,
+            "n_features": len(self._model.layers[0].waves),
+            **self._report.facts(),
+        }

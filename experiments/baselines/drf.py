@@ -1,0 +1,321 @@
+r"""DRF: an ensemble of deep random features, layers of fixed cosines and trainable bottlenecks.
+
+A layer draws its frequencies W and phases b once, and they stay:
+
+.. math::
+    \phi(h) = \sqrt{2 a^2 / H} \cos(W h + b), \quad W_{ij} \sim N(0, 1/\ell^2),
+    \quad b_i \sim U[0, 2\pi], \qquad
+    E\, \phi(h)^\top \phi(h') = a^2 e^{-\|h - h'\|^2 / 2\ell^2}.
+
+A linear map, which is learned, leads to a bottleneck; the input joins every layer but the first,
+and the map of the last layer gives f:
+
+.. math::
+    h_1 = \Theta_1^\top \phi_1(x), \quad h_k = \Theta_k^\top \phi_k(h_{k-1}, x), \quad \dots, \quad
+    f(x) = \Theta_L^\top \phi_L(h_{L-1}, x).
+
+With Θ ~ N(0, 1) each layer is a Gaussian process in the limit of many features. From such a draw
+Adam goes to the largest posterior density,
+
+.. math::
+    \frac{1}{2\sigma^2} \sum_n (y_n - f(x_n))^2 + \tfrac12 \sum_k \|\Theta_k\|^2 \to \min.
+
+Its first steps would all be spent on the last map, for which, given the others, there is a closed
+form: the draw of Θ_L is first moved to what some of the rows say of it, by ridge regression of
+their residuals. What is kept is where the error of a tenth of the rows, held back, is least. The
+same rows choose ℓ, a, σ² and the depth among random ones.
+
+Members of the ensemble differ in all their draws. Their mean is the prediction, their variance
+that of f, and the noise that makes the held-back rows most probable is added. Reference: Chen,
+Mahmood, Tsamados and Takao (2024), Deep random features for scalable interpolation of
+spatiotemporal data, arXiv:2412.11350. Theirs is for maps of the Earth; here lengths are in units of
+the square root of a layer's number of inputs, so that one ℓ serves wide and narrow layers, and a
+stands in the features only, not once more in the prior of Θ.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from experiments.baselines.training import (
+    BUDGET,
+    Candidate,
+    Report,
+    Schedule,
+    batches,
+    seeded,
+    train,
+)
+from experiments.splits import random_tenth
+from rwf.types import Array
+
+LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-5, 0.3), (2, 4)
+"""Bounds of ℓ, a and σ², between which their logarithms are uniform, and the numbers of layers.
+
+σ² goes further up than the authors': tables are noisier than theirs.
+"""
+
+SEARCH = 0.4
+"""The part of the budget in which choices compete and the best is trained: the first member."""
+
+BATCH, WINDOW = 1024, 100
+"""Rows of a step, and steps after which the held-back rows are asked."""
+
+DECAY, N_DECAYS = 0.5, 4
+"""Of the rate, where they say that nothing was gained: few rows say so by chance, too."""
+
+START_ROWS = 4000
+"""Rows that place the last map at the start."""
+
+AT_ONCE = 5000
+"""Rows that are predicted together."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What held-back rows choose.
+
+    Args:
+        length: ℓ, in units of the square root of the number of inputs of a layer.
+        amplitude: a.
+        noise: σ², in variances of y, of the loss only.
+        n_layers: L.
+    """
+
+    length: float
+    amplitude: float
+    noise: float
+    n_layers: int
+
+
+def choices(n: int, rng: np.random.Generator) -> list[Choice]:
+    """One in the middle, and random ones."""
+    middle = Choice(1.0, 1.0, 0.01, DEPTHS[0])
+    bounds = np.log([LENGTHS, AMPLITUDES, NOISES])
+    drawn = np.exp(rng.uniform(bounds[:, 0], bounds[:, 1], (n - 1, 3)))
+    others = [
+        Choice(float(length), float(amplitude), float(noise), int(rng.choice(DEPTHS)))
+        for length, amplitude, noise in drawn
+    ]
+    return [middle, *others]
+
+
+@dataclass(frozen=True)
+class CosineLayer:
+    """φ, with its draws.
+
+    Args:
+        frequencies: W, transposed: shape (inputs, H).
+        phases: b, shape (H,).
+        amplitude: a.
+    """
+
+    frequencies: Tensor
+    phases: Tensor
+    amplitude: float
+
+    @classmethod
+    def draw(cls, inputs: int, width: int, length: float, amplitude: float) -> CosineLayer:
+        frequencies = torch.randn(inputs, width) / length
+        return cls(frequencies, 2 * math.pi * torch.rand(width), amplitude)
+
+    def __call__(self, h: Tensor) -> Tensor:
+        scale = self.amplitude * math.sqrt(2 / len(self.phases))
+        return scale * torch.cos(h @ self.frequencies + self.phases)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A member of the ensemble.
+
+    Args:
+        layers: fixed.
+        maps: Θ of each layer, shape (H, bottleneck), and at last (H, 1).
+    """
+
+    layers: tuple[CosineLayer, ...]
+    maps: tuple[Tensor, ...]
+
+    @classmethod
+    def draw(cls, d: int, width: int, bottleneck: int, choice: Choice) -> Network:
+        inputs = [d, *[bottleneck + d] * (choice.n_layers - 1)]
+        outputs = [*[bottleneck] * (choice.n_layers - 1), 1]
+        layers = [
+            CosineLayer.draw(k, width, choice.length * math.sqrt(k), choice.amplitude)
+            for k in inputs
+        ]
+        maps = [torch.randn(width, k).requires_grad_() for k in outputs]
+        return cls(tuple(layers), tuple(maps))
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """f, shape (n,)."""
+        return (self.last_features(X) @ self.maps[-1])[:, 0]
+
+    def last_features(self, X: Tensor) -> Tensor:
+        """φ of the last layer, shape (n, H)."""
+        phi = self.layers[0](X)
+        for layer, mapped in zip(self.layers[1:], self.maps, strict=False):  # all but the last map
+            phi = layer(torch.cat([phi @ mapped, X], dim=1))
+        return phi
+
+    def move_last(self, X: Tensor, y: Tensor, noise: float) -> None:
+        """Move the last map Θ to the minimum of ‖y − ΦΘ‖²/σ² + ‖Θ − its draw‖²."""
+        with torch.no_grad():
+            phi, last = self.last_features(X).double(), self.maps[-1]
+            residuals = y[:, None].double() - phi @ last.double()
+            A = phi.T @ phi
+            A.diagonal().add_(noise)
+            last.add_(torch.cholesky_solve(phi.T @ residuals, torch.linalg.cholesky(A)))
+
+    def loss(self, X: Tensor, y: Tensor, noise: float, n_rows: int) -> Tensor:
+        """The negative log posterior per row, without its constants, estimated from a batch."""
+        penalties = [(mapped**2).sum() for mapped in self.maps]
+        misfit = ((y - self(X)) ** 2).mean() / noise
+        return 0.5 * (misfit + torch.stack(penalties).sum() / n_rows)
+
+
+def best_noise(errors: Array, variances: Array) -> float:
+    """σ² under which errors are most probable, given variances of the mean that they had."""
+
+    def surprise(log_noise: float) -> float:
+        total = variances + math.exp(log_noise)
+        return float(np.mean(np.log(total) + errors**2 / total))
+
+    found = minimize_scalar(surprise, bounds=(math.log(1e-10), math.log(10.0)), method="bounded")
+    return math.exp(float(found.x))
+
+
+class DeepRandomFeatures:
+    """The ensemble, in standardised units.
+
+    Args:
+        random_state: seed of all draws.
+        budget: seconds of training, of all members.
+        n_starts: choices of ℓ, a, σ² and depth that compete.
+        n_members: of the ensemble.
+        width: H, the features of a layer.
+        bottleneck: outputs of all maps but the last.
+        rate: of Adam.
+        tolerance: nats per held-back row that a window must gain, or a member has settled.
+        max_steps: an end of each training beside the budget.
+    """
+
+    def __init__(
+        self,
+        random_state: int,
+        budget: float = BUDGET,
+        n_starts: int = 8,
+        n_members: int = 5,
+        width: int = 1000,
+        bottleneck: int = 128,
+        rate: float = 1e-3,
+        tolerance: float = 1e-3,
+        max_steps: int | None = None,
+    ) -> None:
+        self.random_state = random_state
+        self.budget = budget
+        self.n_starts = n_starts
+        self.n_members = n_members
+        self.width = width
+        self.bottleneck = bottleneck
+        self.schedule = Schedule(rate, WINDOW, tolerance, DECAY, N_DECAYS, max_steps=max_steps)
+
+    def fit(self, X: Array, y: Array) -> Self:
+        split = random_tenth(X, self.random_state)
+        rows, targets = _single(X), _single(y)
+        kept = (rows[split.train], targets[split.train])
+        held = (rows[split.test], targets[split.test])
+        with seeded(self.random_state):
+            self._members, self._reports = self._train(kept, held)
+        mean, variance = self._moments(X[split.test])
+        self._noise = best_noise(y[split.test] - mean, variance)
+        return self
+
+    def _train(
+        self, kept: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]
+    ) -> tuple[list[Network], list[Report]]:
+        deadline = time.perf_counter() + self.budget
+        competing = choices(self.n_starts, np.random.default_rng(self.random_state))
+        (network, self._choice), report = train(
+            lambda k: self._candidate(competing[k], kept, held),
+            SEARCH * self.budget,
+            self.schedule,
+            self.n_starts,
+        )
+        members, reports = [network], [report]
+        for left in range(self.n_members - 1, 0, -1):
+            (network, _), report = train(
+                lambda _: self._candidate(self._choice, kept, held),
+                (deadline - time.perf_counter()) / left,
+                self.schedule,
+            )
+            members.append(network)
+            reports.append(report)
+        return members, reports
+
+    def _candidate(
+        self, choice: Choice, kept: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]
+    ) -> Candidate[tuple[Network, Choice]]:
+        (X, y), (X_held, y_held) = kept, held
+        network = Network.draw(X.shape[1], self.width, self.bottleneck, choice)
+        some = torch.randperm(len(y))[:START_ROWS]
+        network.move_last(X[some], y[some], choice.noise)
+        picks = batches(len(y), BATCH)
+
+        def loss() -> Tensor:
+            rows = next(picks)
+            return network.loss(X[rows], y[rows], choice.noise, len(y))
+
+        def validation() -> float:
+            """The surprise of the held-back rows under the best noise, per row."""
+            with torch.no_grad():
+                squares = [
+                    ((b - network(a)) ** 2).sum()
+                    for a, b in zip(X_held.split(AT_ONCE), y_held.split(AT_ONCE), strict=True)
+                ]
+            return 0.5 * math.log(float(torch.stack(squares).sum()) / len(y_held) + 1e-12)
+
+        return Candidate((network, choice), loss, network.maps, validation)
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        mean, variance = self._moments(X)
+        return mean, np.sqrt(variance + self._noise)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        mean, variance = self._moments(X)
+        return mean, np.sqrt(variance)
+
+    def _moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance over the members."""
+        with torch.no_grad():
+            outputs = [
+                torch.cat([member(rows) for rows in _single(X).split(AT_ONCE)])
+                for member in self._members
+            ]
+        members = torch.stack(outputs).double().numpy()
+        return members.mean(axis=0), members.var(axis=0, ddof=min(1, len(members) - 1))
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "noise_variance": self._noise,
+            "choice": asdict(self._choice),
+            "n_members": len(self._members),
+            "converged": all(report.converged for report in self._reports),
+            "steps": [report.steps for report in self._reports],
+            "training_seconds": sum(report.seconds for report in self._reports),
+            "loss_by_start": list(self._reports[0].by_start),
+            "loss_by_member": [report.loss for report in self._reports],
+        }
+
+
+def _single(values: Array) -> Tensor:
+    return torch.as_tensor(values, dtype=torch.float32)

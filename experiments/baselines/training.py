@@ -1,0 +1,308 @@
+r"""Training by gradients within a budget: what the baselines on torch share.
+
+Adam follows a loss, in nats per training row, that may be noisy: a mini-batch, a sampled bound.
+What is watched is its mean over windows of steps, or an error on rows kept back where a method
+names one. A window that is not better than the one before by more than a tolerance,
+
+.. math::
+    \bar\ell_k > \bar\ell_{k-1} - \text{tolerance},
+
+is a plateau: the rate decays there, and on a plateau of the last rate training has converged. The
+parameters of the best window are the ones that are kept. Where the budget of wall-clock time is
+over before, the report says ``converged: false``: such a row tells of the budget, not of the
+method.
+
+Several starts share the budget: each takes a few windows, and the best of them goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+from linear_operator.utils.errors import NanError, NotPSDError
+
+from rwf.types import Array
+
+BUDGET = 180.0
+"""Seconds of a fit, unless a method or a run says otherwise."""
+
+NUMERICAL = (torch.linalg.LinAlgError, NanError, NotPSDError)
+"""What is raised where a kernel matrix has no Cholesky factor, by torch and by gpytorch."""
+
+SHARE = 0.5
+"""The part of the budget that several starts may use up before the best of them goes on."""
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How Adam walks, and when it has arrived.
+
+    Args:
+        rate: the first learning rate.
+        window: steps whose losses are averaged.
+        tolerance: nats per row that a window must gain on the one before, or it is a plateau.
+        decay: what a plateau multiplies the rate by.
+        n_decays: how often; the plateau after the last one ends the training.
+        short: windows that each of several starts takes before the best goes on.
+        max_steps: an end that does not depend on the machine, as the budget does.
+    """
+
+    rate: float = 0.01
+    window: int = 200
+    tolerance: float = 1e-3
+    decay: float = 0.3
+    n_decays: int = 2
+    short: int = 2
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[M]):
+    """A model at its start, and how it is trained.
+
+    Args:
+        model: whatever the caller wants back.
+        loss: the loss per row, each call on a batch and a sample of its own.
+        parameters: what Adam moves: tensors, or groups with rates of their own, as torch has them.
+        validation: an error on rows kept back; where there is one, it is watched, not the loss.
+        companions: optimisers of further parameters, such as natural gradients. They step along.
+    """
+
+    model: M
+    loss: Callable[[], torch.Tensor]
+    parameters: Sequence[torch.Tensor] | Sequence[Mapping[str, object]]
+    validation: Callable[[], float] | None = None
+    companions: Sequence[torch.optim.Optimizer] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a training ended.
+
+    Args:
+        converged: whether it settled within its budget.
+        steps: of the start that was kept.
+        seconds: of all starts.
+        loss: what was watched, in its best window.
+        setbacks: steps without a finite loss, after which the best window's parameters came back.
+        by_start: what was watched, of each start after its short run.
+    """
+
+    converged: bool
+    steps: int
+    seconds: float
+    loss: float
+    setbacks: int
+    by_start: tuple[float, ...]
+
+    def facts(self) -> Mapping[str, object]:
+        """The report as facts of a row."""
+        return {
+            "converged": self.converged,
+            "steps": self.steps,
+            "training_seconds": round(self.seconds, 2),
+            "loss": self.loss,
+            "setbacks": self.setbacks,
+            "loss_by_start": list(self.by_start),
+        }
+
+
+def train(
+    make: Callable[[int], Candidate[M]],
+    budget: float = BUDGET,
+    schedule: Schedule | None = None,
+    n_starts: int = 1,
+) -> tuple[M, Report]:
+    """The best of several starts, trained until it settles or the budget is over.
+
+    Args:
+        make: the candidate of a start, given its number from 0 on.
+        budget: seconds of wall-clock time for all starts together.
+        schedule: how Adam walks; by default :class:`Schedule`'s own numbers.
+        n_starts: how many candidates compete. The lowest of what is watched wins.
+    """
+    schedule = schedule or Schedule()
+    begun = time.perf_counter()
+    walks: list[_Walk[M]] = []
+    for k in range(n_starts):
+        walks.append(_Walk(make(k), schedule))
+        if n_starts > 1:
+            walks[-1].go(begun + budget * SHARE * (k + 1) / n_starts, schedule.short)
+    by_start = tuple(walk.lowest for walk in walks) if n_starts > 1 else ()
+    best = min(walks, key=lambda walk: walk.lowest)
+    best.go(begun + budget)
+    if not math.isfinite(best.lowest):
+        raise FloatingPointError(
+            f"training fails from all of {n_starts} starts: {best.stuck}. "
+            "Lower the rate, or look for non-finite inputs."
+        )
+    best.restore()
+    seconds = time.perf_counter() - begun
+    report = Report(
+        best.converged, best.steps, seconds, best.lowest, best.setbacks, by_start or (best.lowest,)
+    )
+    return best.candidate.model, report
+
+
+@dataclass
+class _Walk(Generic[M]):
+    """A candidate on its way, so that it can stop and go on."""
+
+    candidate: Candidate[M]
+    schedule: Schedule
+    steps: int = 0
+    setbacks: int = 0
+    converged: bool = False
+    stuck: str = ""  # why no step is possible any more
+    lowest: float = math.inf
+    _windows: int = 0
+    _decays: int = 0
+    _before: float = math.inf  # what was watched at the end of the last window
+    _losses: list[float] = field(default_factory=list)  # of the window under way
+
+    def __post_init__(self) -> None:
+        adam = torch.optim.Adam(self.candidate.parameters, lr=self.schedule.rate)
+        self._optimisers = (adam, *self.candidate.companions)
+        self._kept = self._copy()
+
+    def go(self, deadline: float, windows: int | None = None) -> None:
+        """Walk until it has converged, for so many windows, or up to the deadline.
+
+        The first loss is found in any case.
+        """
+        last = math.inf if windows is None else self._windows + windows
+        while self._windows < last and self._may_step(deadline):
+            self._step()
+        if 2 * len(self._losses) >= self.schedule.window or (
+            self._losses and math.isinf(self.lowest)
+        ):
+            self._watch()  # time is over within a window: what there is of it
+
+    def restore(self) -> None:
+        """Go back to the parameters of the best window."""
+        with torch.no_grad():
+            for parameter, kept in zip(self._moved(), self._kept, strict=True):
+                parameter.copy_(kept)
+
+    def _may_step(self, deadline: float) -> bool:
+        last = self.schedule.max_steps
+        if self.converged or self.stuck or (last is not None and self.steps >= last):
+            return False
+        return self.steps == 0 or time.perf_counter() < deadline
+
+    def _step(self) -> None:
+        """Move by the last gradient, then find the loss and the gradient where that has led.
+
+        In this order a walk always stands where its loss is known.
+        """
+        for optimiser in self._optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+        self.steps += 1
+        try:
+            loss = self.candidate.loss()
+            loss.backward()
+            value, problem = loss.item(), "the loss or its gradient is not finite"
+        except NUMERICAL as error:
+            value, problem = math.nan, str(error)
+        if not math.isfinite(value) or not self._has_finite_gradient():
+            self._set_back(problem)
+            return
+        self._losses.append(value)
+        if len(self._losses) == self.schedule.window:
+            self._end_window()
+
+    def _has_finite_gradient(self) -> bool:
+        gradients = [p.grad for p in self._moved() if p.grad is not None]
+        return all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+
+    def _set_back(self, problem: str) -> None:
+        """After a step that failed: the parameters of the best window again, and a lower rate."""
+        self.setbacks += 1
+        self.restore()
+        self._losses = []
+        for optimiser in self._optimisers:
+            optimiser.zero_grad()
+            optimiser.state.clear()  # its momentum points to where there is no loss
+        if self._decays == self.schedule.n_decays:
+            self.stuck = problem
+        else:
+            self._decay()
+
+    def _decay(self) -> None:
+        self._decays += 1
+        for optimiser in self._optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] *= self.schedule.decay
+
+    def _end_window(self) -> None:
+        watched = self._watch()
+        if watched > self._before - self.schedule.tolerance:
+            if self._decays == self.schedule.n_decays:
+                self.converged = True
+            else:
+                self._decay()
+        self._before = watched
+        self._windows += 1
+
+    def _watch(self) -> float:
+        """What is watched of the window, whose parameters are kept if it is the best."""
+        own = self.candidate.validation
+        watched = sum(self._losses) / len(self._losses) if own is None else own()
+        if watched < self.lowest:
+            self.lowest, self._kept = watched, self._copy()
+        self._losses = []
+        return watched
+
+    def _moved(self) -> Iterator[torch.Tensor]:
+        for optimiser in self._optimisers:
+            for group in optimiser.param_groups:
+                yield from group["params"]
+
+    def _copy(self) -> list[torch.Tensor]:
+        return [parameter.detach().clone() for parameter in self._moved()]
+
+
+def batches(n: int, size: int) -> Iterator[torch.Tensor]:
+    """Rows of one mini-batch after another, without end: every row once, then shuffled again.
+
+    The last rows of a shuffle that do not fill a batch wait for the next one, so that all batches
+    have one size. With a size of n or more every batch is all rows.
+    """
+    if size >= n:
+        while True:
+            yield torch.arange(n)
+    while True:
+        yield from torch.randperm(n)[: n - n % size].split(size)
+
+
+@contextmanager
+def seeded(random_state: int) -> Iterator[None]:
+    """Within it torch draws from this seed alone, on as many threads as the environment names.
+
+    torch's own generator, which libraries on torch use too, is put back at the end.
+    """
+    threads = os.environ.get("OMP_NUM_THREADS") or os.environ.get("OPENBLAS_NUM_THREADS")
+    before = torch.get_num_threads()
+    if threads:
+        torch.set_num_threads(int(threads))
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(random_state)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def double(values: Array) -> torch.Tensor:
+    """Numbers for torch, in float64: kernel matrices in float32 lose their Cholesky factors."""
+    return torch.as_tensor(values, dtype=torch.float64)

@@ -1,0 +1,144 @@
+"""The sparse process: with an inducing point at every row, the exact one; and what it learns."""
+
+import gpytorch
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from experiments.baselines.exact_gp import (
+    ExactGP,
+    Parameters,
+    covariance,
+    matern32,
+    squared_exponential,
+)
+from experiments.baselines.svgp import SparseGP, centres, start_length
+from experiments.baselines.training import double
+from experiments.methods import make
+from rwf.metrics import linear_reference, rmse
+
+LENGTHS, AMPLITUDE, NOISE, MEAN = (0.8, 1.9), 1.6, 0.2, 0.7
+UNBOUND = {"budget": 1e4}  # so that steps end a training, on a busy machine too
+PROFILES = {"se": squared_exponential, "matern32": matern32}
+
+
+def process(kernel, Z):
+    model = SparseGP(kernel, double(Z), 1.0)
+    model.covar_module.base_kernel.lengthscale = double(np.array(LENGTHS))
+    model.covar_module.outputscale = AMPLITUDE
+    model.likelihood.noise = NOISE
+    model.mean_module.initialize(constant=MEAN)
+    return model
+
+
+def exact(kernel, X, y):
+    """The exact process, whose linear and constant terms are off, with its own mean."""
+    theta = np.log([*LENGTHS, AMPLITUDE, 1e-300, 1e-300, NOISE])
+    gp = ExactGP(kernel, random_state=0).condition(X, y - MEAN, theta)
+
+    def predict_function(new):
+        mean, std = gp.predict_function(new)
+        return MEAN + mean, std
+
+    K = covariance(PROFILES[kernel], Parameters.from_theta(theta), X, X) + NOISE * np.eye(len(y))
+    density = torch.distributions.MultivariateNormal(
+        torch.full((len(y),), MEAN).double(), double(K)
+    )
+    return predict_function, density.log_prob(double(y)).item()
+
+
+@pytest.mark.parametrize("kernel", PROFILES)
+def test_a_natural_step_with_a_point_at_every_row_finds_the_exact_posterior(kernel, rng):
+    X, y = rng.normal(0.4, 1.3, (40, 2)), rng.normal(0.5, 1.2, 40)
+    predict_function, evidence = exact(kernel, X, y)
+    model = process(kernel, X)
+    model.variational_strategy.jitter_val = 1e-9  # what keeps it from being exact
+    model.train()
+    before = model.bound(double(X), double(y), 40)
+    assert before < evidence / 40 - 0.1
+    (-before).backward()
+    gpytorch.optim.NGD(model.variational_parameters(), num_data=40, lr=1.0).step()
+    assert_allclose(model.bound(double(X), double(y), 40).item(), evidence / 40, rtol=1e-6)
+    model.eval()
+    new = rng.normal(0.4, 2.0, (9, 2))
+    with torch.no_grad():
+        found = model(double(new))
+    mean, std = predict_function(new)
+    assert_allclose(found.mean, mean, atol=1e-6)
+    assert_allclose(found.variance, std**2, atol=1e-6)
+
+
+def test_batches_estimate_the_bound_without_bias(rng):
+    X, y = rng.normal(0.4, 1.3, (60, 2)), rng.normal(0.5, 1.2, 60)
+    model = process("matern32", X[:7])
+    model.train()
+    rows, targets = double(X), double(y)
+    model.bound(rows, targets, 60)  # gpytorch sets q to the prior in its first call
+    with torch.no_grad():
+        model.variational_strategy._variational_distribution.natural_vec.add_(1.5)
+    whole = model.bound(rows, targets, 60).item()
+    parts = [model.bound(rows[k::4], targets[k::4], 60).item() for k in range(4)]
+    assert_allclose(np.mean(parts), whole, rtol=1e-9)
+    assert np.std(parts) > 1e-3
+
+
+def test_it_starts_where_it_is_told():
+    model = SparseGP("matern32", torch.zeros(3, 2).double(), 0.37)
+    assert_allclose(model.covar_module.base_kernel.lengthscale.detach(), [[0.37, 0.37]])
+    assert model.variational_strategy.inducing_points.dtype == torch.float64
+    assert start_length(4, 0) == 2.0
+    assert_allclose([start_length(1, k) for k in range(3)], [1, 0.1, 0.01])
+
+
+def test_inducing_points_are_centres_of_the_rows(rng):
+    places = rng.normal(3.0, 5.0, (6, 2))
+    X = np.repeat(places, 50, axis=0) + rng.normal(0, 0.01, (300, 2))
+    found = centres(X, 6, random_state=0)
+    assert found.shape == (6, 2)
+    nearest = np.linalg.norm(found[:, None] - X, axis=2).min(axis=1)
+    assert nearest.max() < 2.0  # within the cloud of places, whose spread is 5
+    assert_allclose(centres(np.repeat(places, 9, axis=0), 20, 0), np.unique(places, axis=0))
+
+
+def test_a_surface_is_found_within_its_error_bars(surface):
+    X, y, f = surface
+    settings = {**UNBOUND, "max_steps": 300, "n_inducing": 60, "n_starts": 1, "rate": 0.05}
+    method = make("svgp", settings, 0).fit(X[:350], y[:350])
+    mean, std = method.predict(X[350:])
+    _, std_f = method.predict_function(X[350:])
+    assert rmse(f[350:], mean) < 0.6
+    assert rmse(f[350:], mean) < 0.1 * rmse(f[350:], linear_reference(X[:350], y[:350], X[350:])[0])
+    assert 0.88 < np.mean(np.abs(mean - y[350:]) < 1.96 * std) < 0.99
+    facts = method.facts()
+    assert_allclose(facts["noise_variance"], 1.0, rtol=0.35)
+    assert_allclose(std**2 - std_f**2, facts["noise_variance"], rtol=1e-6)
+    assert facts["n_inducing"] == 60
+    assert facts["converged"] is False  # 300 steps hold no plateau of the last rate
+
+
+def test_a_signal_of_many_waves_is_found_from_the_shorter_of_its_starts(rng):
+    x = rng.uniform(300, 340, 800)
+    f = 900 + 50 * np.sin(3 * x)
+    settings = {**UNBOUND, "max_steps": 150, "n_inducing": 80, "batch": 256}
+    method = make("svgp", settings, 0).fit(x[:, None], f + rng.normal(0, 5, 800))
+    mean, _ = method.predict(x[:, None])
+    assert rmse(f, mean) < 10
+    assert len(method.facts()["loss_by_start"]) == 3
+
+
+def test_it_says_whether_it_has_converged(surface):
+    X, y, _ = surface
+    small = {"n_inducing": 10, "n_starts": 1}
+    assert make("svgp", {**small, "budget": 0.0}, 0).fit(X, y).facts()["converged"] is False
+    settled = make("svgp", {**small, **UNBOUND, "tolerance": 10.0}, 0).fit(X, y).facts()
+    assert settled["converged"] is True
+    assert settled["steps"] == 800  # a window to compare with, two decays, and the end
+
+
+def test_a_seed_gives_the_same_model_and_another_one_another(surface):
+    X, y, _ = surface
+    settings = {**UNBOUND, "max_steps": 8, "n_inducing": 10, "n_starts": 2, "batch": 50}
+    means = [make("svgp", settings, seed).fit(X, y).predict(X[:30])[0] for seed in (3, 3, 4)]
+    assert_allclose(means[0], means[1], rtol=1e-12)
+    assert not np.allclose(means[0], means[2], rtol=1e-6)

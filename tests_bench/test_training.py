@@ -1,0 +1,192 @@
+"""Training by gradients: where it arrives, when it says so, and what it keeps."""
+
+import math
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from experiments.baselines import training
+from experiments.baselines.training import Candidate, Schedule, batches, double, seeded, train
+
+TARGET = torch.tensor([3.0, -2.0], dtype=torch.float64)
+
+
+def bowl(noise=0.0, at=(0.0, 0.0), scale=1.0):
+    """A candidate whose loss is a noisy paraboloid of depth 5 around TARGET."""
+    place = torch.tensor(at, dtype=torch.float64, requires_grad=True)
+
+    def loss():
+        return scale * ((place - TARGET) ** 2).sum() - 5 + noise * torch.randn(()).double()
+
+    return Candidate(place, loss, [place])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_it_arrives_at_the_minimum_and_says_so(noise):
+    with seeded(1):
+        place, report = train(lambda _: bowl(noise), 60, Schedule(rate=0.05, window=100))
+    assert report.converged
+    assert report.setbacks == 0
+    assert_allclose(place.detach(), TARGET, atol=0.02)
+    # The mean of a window of 100 has noise of a tenth of a step's, and the lowest of some is kept.
+    assert abs(report.loss + 5) < 5 * noise / 10 + 1e-3
+
+
+def test_without_time_it_says_that_it_has_not_converged():
+    place, report = train(lambda _: bowl(), budget=0.0)
+    assert not report.converged
+    assert report.steps == 1
+    assert report.facts()["converged"] is False
+    assert report.loss == pytest.approx(13 - 5)
+    assert place.abs().max() == 0  # and there it stays
+
+
+def test_time_that_ends_on_a_slope_is_no_convergence(monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
+    _, report = train(lambda _: bowl(), budget=120, schedule=Schedule(rate=1e-3, window=20))
+    assert not report.converged
+    assert 110 < report.steps <= 120
+
+
+def test_steps_have_an_end_of_their_own():
+    _, report = train(lambda _: bowl(), 60, Schedule(rate=1e-3, window=20, max_steps=50))
+    assert report.steps == 50
+    assert not report.converged
+
+
+def test_the_rate_decays_on_plateaus_and_the_last_one_ends_it():
+    calls = []
+    place = torch.zeros(1, requires_grad=True)
+
+    def flat():
+        calls.append(1)
+        return 0 * place.sum() + 2.0
+
+    schedule = Schedule(window=10, n_decays=3)
+    _, report = train(lambda _: Candidate(place, flat, [place]), 60, schedule)
+    assert report.converged
+    assert len(calls) == 10 * (1 + 3 + 1)  # one to compare with, three decays, and the end
+
+
+def test_the_best_start_goes_on():
+    places = [(50.0, 50.0), (2.0, -1.0), (-40.0, 9.0)]
+    made = []
+
+    def make(k):
+        made.append(bowl(at=places[k]))
+        return made[-1]
+
+    place, report = train(make, 60, Schedule(window=50, short=1), n_starts=3)
+    assert place is made[1].model
+    assert len(report.by_start) == 3
+    assert min(report.by_start) == report.by_start[1] >= report.loss
+    assert_allclose(place.detach(), TARGET, atol=0.01)
+    assert report.facts()["loss_by_start"] == list(report.by_start)
+
+
+def test_starts_share_the_budget(monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
+    steps = []
+
+    def make(k):
+        candidate = bowl(at=(9.0 - k, 9.0))
+        steps.append(0)
+
+        def loss():
+            steps[k] += 1
+            return candidate.loss()
+
+        return Candidate(candidate.model, loss, candidate.parameters)
+
+    train(make, 400, Schedule(rate=1e-3, window=1000), n_starts=4)
+    assert all(40 < count <= 50 for count in steps[:3])  # half of 400, shared by four
+    assert 230 < steps[3] <= 250  # and the best goes on with what is left
+    assert sum(steps) <= 400
+
+
+def test_an_error_on_rows_kept_back_is_what_is_watched():
+    place = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    seen = []
+
+    def validation():
+        seen.append(abs(place.item() - 1.0))  # the loss goes on to 3: overfitting begins at 1
+        return seen[-1]
+
+    candidate = Candidate(place, lambda: ((place - 3) ** 2).sum(), [place], validation)
+    place, report = train(lambda _: candidate, 60, Schedule(rate=0.01, window=10, tolerance=0.0))
+    assert report.loss == min(seen)
+    assert abs(place.item() - 1.0) == report.loss  # the best window's parameters are kept
+    assert float(place) < 1.2
+
+
+def test_a_step_that_fails_is_taken_back_at_a_lower_rate():
+    place = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
+    loss = lambda: torch.log(place).sum()  # noqa: E731 - the slope grows towards a wall at 0
+    _, report = train(lambda _: Candidate(place, loss, [place]), 60, Schedule(rate=0.05, window=5))
+    assert report.setbacks > 0
+    assert not report.converged
+    assert float(place) > 0
+    assert math.isfinite(report.loss)
+
+
+@pytest.mark.parametrize("problem", ["nan", "cholesky"])
+def test_where_no_start_has_a_loss_the_error_names_a_remedy(problem):
+    place = torch.ones(1, requires_grad=True)
+
+    def loss():
+        if problem == "cholesky":
+            return torch.linalg.cholesky(-place[:, None]).sum()
+        return (place * math.nan).sum()
+
+    with pytest.raises(FloatingPointError, match=r"all of 2 starts: .*\. Lower the rate"):
+        train(lambda _: Candidate(place, loss, [place]), 60, n_starts=2)
+
+
+def test_companions_step_along_and_are_kept_too():
+    ours, theirs = (torch.zeros(1, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def loss():
+        return ((ours - 1) ** 2 + (theirs - 2) ** 2).sum()
+
+    companion = torch.optim.SGD([theirs], lr=0.1)
+    candidate = Candidate(None, loss, [ours], companions=[companion])
+    train(lambda _: candidate, 60, Schedule(rate=0.05, window=50))
+    assert_allclose([float(ours), float(theirs)], [1, 2], atol=0.02)
+
+
+def test_batches_take_every_row_once_before_any_twice():
+    with seeded(0):
+        drawn = batches(23, 5)
+        first = torch.cat([next(drawn) for _ in range(4)])
+        second = torch.cat([next(drawn) for _ in range(4)])
+    assert len(set(first.tolist())) == len(first) == 20
+    assert first.tolist() != second.tolist()
+    assert next(batches(23, 100)).tolist() == list(range(23))
+
+
+def test_a_seed_gives_the_same_draws_and_leaves_those_outside_alone():
+    torch.manual_seed(5)
+    expected = torch.randn(3)
+    torch.manual_seed(5)
+    with seeded(1):
+        first = torch.randn(3)
+    assert torch.equal(torch.randn(3), expected)
+    with seeded(1):
+        assert torch.equal(torch.randn(3), first)
+    with seeded(2):
+        assert not torch.equal(torch.randn(3), first)
+
+
+def test_threads_are_those_of_the_environment(monkeypatch):
+    before = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", str(before + 1))
+    with seeded(0):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_numbers_are_in_double_precision(rng):
+    assert double(rng.normal(size=3).astype("float32")).dtype == torch.float64
