@@ -8,6 +8,9 @@ import torch
 from numpy.testing import assert_allclose
 
 from experiments.baselines.drf import (
+    AMPLITUDES,
+    LENGTHS,
+    NOISES,
     Choice,
     CosineLayer,
     DeepRandomFeatures,
@@ -110,11 +113,12 @@ def test_batches_estimate_the_loss_of_all_rows():
     assert_allclose(whole, 0.5 * expected / 12)
 
 
-def test_choices_are_within_bounds(rng):
-    drawn = choices(50, rng)
-    assert len(drawn) == 50
-    assert {choice.n_layers for choice in drawn} == {2, 4}
-    assert all(1e-5 < choice.noise < 0.3 and 0.1 < choice.amplitude <= 1 for choice in drawn)
+def test_choices_fill_their_ranges(rng):
+    drawn = choices(41, rng)[1:]
+    for name, (low, high) in (("length", LENGTHS), ("amplitude", AMPLITUDES), ("noise", NOISES)):
+        shares = np.log([getattr(choice, name) / low for choice in drawn]) / np.log(high / low)
+        assert_allclose(np.sort(shares), (np.arange(40) + 0.5) / 40, atol=0.5 / 40)
+    assert sorted(choice.n_layers for choice in drawn) == [2] * 20 + [4] * 20
 
 
 def test_the_noise_is_what_the_variances_leave(rng):

@@ -44,6 +44,7 @@ from typing import Self
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
+from scipy.stats.qmc import LatinHypercube
 from torch import Tensor
 
 from experiments.baselines.training import (
@@ -58,10 +59,11 @@ from experiments.baselines.training import (
 from experiments.splits import random_tenth
 from rwf.types import Array
 
-LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-5, 0.3), (2, 4)
+LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-3, 0.3), (2, 4)
 """Bounds of ℓ, a and σ², between which their logarithms are uniform, and the numbers of layers.
 
-σ² goes further up than the authors': tables are noisier than theirs.
+σ² goes further up than the authors', as tables are noisier than theirs, and less far down, where it
+would regularise nothing.
 """
 
 SEARCH = 0.4
@@ -98,15 +100,16 @@ class Choice:
 
 
 def choices(n: int, rng: np.random.Generator) -> list[Choice]:
-    """One in the middle, and random ones."""
-    middle = Choice(1.0, 1.0, 0.01, DEPTHS[0])
-    bounds = np.log([LENGTHS, AMPLITUDES, NOISES])
-    drawn = np.exp(rng.uniform(bounds[:, 0], bounds[:, 1], (n - 1, 3)))
+    """One in the middle, and n − 1 that fill the ranges evenly: a Latin hypercube."""
+    low, high = np.log([LENGTHS, AMPLITUDES, NOISES]).T
+    cells = LatinHypercube(4, rng=rng).random(n - 1)
+    values = np.exp(low + (high - low) * cells[:, :3])
+    depths = np.array(DEPTHS)[(cells[:, 3] * len(DEPTHS)).astype(int)]
     others = [
-        Choice(float(length), float(amplitude), float(noise), int(rng.choice(DEPTHS)))
-        for length, amplitude, noise in drawn
+        Choice(float(length), float(amplitude), float(noise), int(depth))
+        for (length, amplitude, noise), depth in zip(values, depths, strict=True)
     ]
-    return [middle, *others]
+    return [Choice(1.0, 1.0, 0.01, DEPTHS[0]), *others]
 
 
 @dataclass(frozen=True)
