@@ -44,8 +44,9 @@ EDGE = 1.0
 """Waves are on [−EDGE, EDGE], twice as wide as the data: as periodic functions they would tie one
 end of the data to the other."""
 
-INNER = 1e-5
-"""S of hidden layers at the start: they begin as the identity, nearly without noise."""
+INNER, OUTER = 1e-5, 0.01
+"""S at the start. Hidden layers begin as the identity, nearly without noise; the last one would
+spend its first hundreds of steps on narrowing S from the prior's."""
 
 HIDDEN_VARIANCE, NOISE = 0.01, 0.01
 """Prior variance of hidden processes, and of the noise, at the start."""
@@ -193,7 +194,7 @@ def start(
     hidden = [
         Layer.start(family, waves, values, d, HIDDEN_VARIANCE, INNER) for _ in range(n_layers - 1)
     ]
-    last = Layer.start(family, waves, values, d, 1 / d, 1.0)
+    last = Layer.start(family, waves, values, d, 1 / d, OUTER)
     mixes = tuple(_free(torch.eye(d).double()) for _ in hidden)
     return DeepProcess((*hidden, last), mixes, _free(torch.tensor(math.log(NOISE)).double()))
 
