@@ -12,10 +12,10 @@ DOCS_READY := .venv/.docs-ready
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bench check bench docs format clean
+.PHONY: help demo test test-bench check bench reproduce docs format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## fit RWF and RFF to a step function; print a table, draw a figure
 	@$(BIN)/rwf demo
@@ -26,14 +26,17 @@ test: $(READY)  ## run the tests
 test-bench: $(BENCH_READY)  ## run the tests of what only benchmarks compare with; installs torch
 	@$(PYTEST) tests_bench
 
-check: $(READY)  ## format, lint, types, tests: what a change must pass
+check: $(READY)  ## format, lint, types, tests and their coverage: what a change must pass
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(PYTEST)
+	@$(PYTEST) --cov
 
 bench: $(READY)  ## measure speed and memory
 	@$(BIN)/python -m benchmarks dense
+
+reproduce: $(BENCH_READY)  ## run the paper's experiments, two hours at a time, and build their pages
+	@$(BIN)/python -m experiments reproduce $(FLAGS)
 
 docs: $(DOCS_READY)  ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

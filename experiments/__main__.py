@@ -6,13 +6,35 @@ Example: python -m experiments run --suite tables --methods rwf,rff --tasks airf
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
-from experiments.plan import load_suite, suite_names
+from experiments.plan import Suite, load_suite, suite_names
+from experiments.run import Run
 from experiments.store import RESULTS, Row, read, results_file, rewrite
+
+HOURS = 2.0
+"""After so long :func:`reproduce` begins no more runs."""
+
+REPRODUCED = (
+    "paper",
+    "speech",
+    "plateaus",
+    "growth",
+    "ablation-wavelets",
+    "ablation-shifts",
+    "ablation-normalization",
+    "ablation-starts",
+)
+"""The suites of the paper's experiments."""
+
+FULL = ("paper-full", "tables", "atoms", "shifted", "series", "fields", "gaps", "donoho")
+"""What takes longer."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,9 +59,12 @@ def parser() -> argparse.ArgumentParser:
         ("run", run, True),
         ("table", table, True),
         ("tidy", tidy, True),
+        ("reproduce", reproduce, False),
         ("theory", theory, False),
+        ("curves", curves, False),
         ("figures", figures, False),
         ("docs", docs, False),
+        ("report", report, False),
     ):
         sub = commands.add_parser(
             name,
@@ -53,6 +78,9 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument("--suite", required=True, help=f"one of {', '.join(suite_names())}")
         if name == "run":
             _add_run_options(sub)
+        if name == "reproduce":
+            sub.add_argument("--jobs", type=int, default=2, help="runs at once, one thread each")
+            sub.add_argument("--full", action="store_true", help="all suites, however long")
         if name == "table":
             sub.add_argument("--measures", type=_names, default=["rmse", "nll", "coverage95"])
     return top
@@ -62,6 +90,7 @@ def _add_run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--methods", type=_names, help="only these, separated by commas")
     sub.add_argument("--tasks", type=_names, help="only these, separated by commas")
     sub.add_argument("--splits", type=_numbers, help="only these, separated by commas")
+    sub.add_argument("--timit", type=Path, help="your copy of TIMIT, for the tasks timit-...")
     sub.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each if several")
     sub.add_argument("--retry-failed", action="store_true", help="run again what failed")
     sub.add_argument("--again", action="store_true", help="run again what has a row")
@@ -80,26 +109,68 @@ def run(options: argparse.Namespace) -> None:
 
     Example: python -m experiments run --suite tables --jobs 2
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from experiments.session import pending
 
-    from experiments.session import Conditions, dgemm_gflops, pending, perform
-
+    if options.timit is not None:
+        _name_timit(options.timit)
     suite = load_suite(options.suite)
-    path = results_file(suite.name, options.results)
     runs = suite.runs(options.tasks, options.methods)
     if options.splits is not None:
         runs = [run for run in runs if run.split in options.splits]
-    todo = pending(runs, read(path), retry_failed=options.retry_failed, again=options.again)
+    stored = suite.rows(options.results)
+    todo = pending(runs, stored, retry_failed=options.retry_failed, again=options.again)
+    _do(suite, todo, options)
+
+
+def _name_timit(path: Path) -> None:
+    """Tell the processes of the runs where the user's copy of TIMIT is."""
+    from experiments.speech import TIMIT_VARIABLE
+
+    if not path.exists():
+        raise ValueError(
+            f"--timit {path}: nothing is there. Name a folder or a zip archive of TIMIT."
+        )
+    os.environ[TIMIT_VARIABLE] = str(path.resolve())
+
+
+def reproduce(options: argparse.Namespace) -> None:
+    """Run the paper's experiments where rows are missing, then draw and write all results.
+
+    No run begins after two hours, and the next call goes on from there. With --full nothing is
+    left out: all suites, and ten minutes a fit for the deep and variational methods too.
+
+    Example: python -m experiments reproduce
+    """
+    from experiments.session import pending
+
+    until = math.inf if options.full else time.monotonic() + 3600 * HOURS
+    for name in (*REPRODUCED, *(FULL if options.full else ())):
+        suite = load_suite(name)
+        _do(suite, pending(suite.runs(), suite.rows(options.results)), options, until)
+    if time.monotonic() < until:
+        curves(options)
+    report(options)
+
+
+def _do(
+    suite: Suite, todo: Sequence[Run], options: argparse.Namespace, until: float = math.inf
+) -> None:
+    """Do some runs of a suite, with a bar, as far as they begin before ``until``."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from experiments.session import Conditions, dgemm_gflops, perform
+
     console = Console(stderr=True)
-    console.print(f"{suite.name}: {len(todo)} runs to do, {len(runs) - len(todo)} have their rows.")
+    console.print(f"{suite.name}: {len(todo)} runs to do.")
     if not todo:
         return
+    path = results_file(suite.name, options.results)
     conditions = Conditions(options.jobs, suite.timeout, dgemm_gflops())
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*bar, console=console) as progress:
         entry = progress.add_task(suite.name, total=len(todo))
-        for row in perform(todo, path, conditions):
+        for row in perform(todo, path, conditions, until):
             console.print(line_of(row), markup=False, highlight=False, soft_wrap=True)
             progress.advance(entry)
 
@@ -125,7 +196,7 @@ def table(options: argparse.Namespace) -> None:
     from experiments.tables import MEASURES, conditions, failures, suite_tables
 
     suite = load_suite(options.suite)
-    rows = read(results_file(suite.name, options.results))
+    rows = suite.rows(options.results)
     unknown = set(options.measures) - set(MEASURES)
     if unknown:
         raise ValueError(f"no measure {', '.join(unknown)}: use some of {', '.join(MEASURES)}.")
@@ -159,6 +230,17 @@ def theory(options: argparse.Namespace) -> None:
     print(draw(options.results).name)
 
 
+def curves(options: argparse.Namespace) -> None:
+    """Fit the paper's methods to the plateaus where no curve is stored yet.
+
+    Example: python -m experiments curves
+    """
+    from experiments.curves import run
+
+    for row in run(options.results):
+        print(row["method"])
+
+
 def figures(options: argparse.Namespace) -> None:
     """Draw the figures of the docs from stored rows.
 
@@ -179,6 +261,18 @@ def docs(options: argparse.Namespace) -> None:
 
     for page in rewrite_pages(options.results):
         print(page.name)
+
+
+def report(options: argparse.Namespace) -> None:
+    """Draw the figures, rebuild the docs, and write all results as one page of HTML.
+
+    Example: python -m experiments report
+    """
+    from experiments.page import write_page
+
+    figures(options)
+    docs(options)
+    print(write_page().name)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments import theory
+from experiments import paper, theory
 from experiments.figures import FIGURES
 from experiments.methods import NOTES
 from experiments.plan import load_suite
-from experiments.store import RESULTS, read, results_file
+from experiments.store import RESULTS
 from experiments.tables import conditions, failures, suite_tables
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +28,7 @@ def tables_section(suite_name: str, *fields: str) -> Callable[[Path], str]:
 
     def build(results: Path) -> str:
         suite = load_suite(suite_name)
-        rows = read(results_file(suite_name, results))
+        rows = suite.rows(results)
         if not rows:
             return suite_tables(suite, rows, fields[0])
         parts = [suite_tables(suite, rows, field) for field in fields]
@@ -41,10 +41,12 @@ def tables_section(suite_name: str, *fields: str) -> Callable[[Path], str]:
     return build
 
 
-def figure_section(name: str, caption: str) -> Callable[[Path], str]:
+def figure_section(name: str, caption: str, folder: str = "figures") -> Callable[[Path], str]:
+    """A figure, in a folder as the page sees it."""
+
     def build(results: Path) -> str:
         path = FIGURES / f"{name}.png"
-        return f"![{caption}](figures/{name}.png)" if path.exists() else "No figure is drawn yet."
+        return f"![{caption}]({folder}/{name}.png)" if path.exists() else "No figure is drawn yet."
 
     return build
 
@@ -77,6 +79,28 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
         "theory", "Largest error of the kernel against the number of atoms, under its bounds"
     ),
     "figure-calibration": figure_section("calibration", "Observed against nominal coverage"),
+    "paper-count": paper.count,
+    "paper-anchors": paper.anchors,
+    "paper-multi-step": paper.experiment("multi-step", "five-plateaus", "five-plateaus-quiet"),
+    "paper-speech": paper.experiment("speech", *paper.SPEECH),
+    "speech": tables_section("speech", "rmse", "nll"),
+    "paper-speech-printed": paper.printed_alone("speech"),
+    "paper-tables": paper.experiment("tables", *paper.TABLES),
+    "paper-protein": paper.experiment("protein", "protein"),
+    "growth": tables_section("growth", "fit_cpu_seconds", "peak_memory_mb", "rmse"),
+    "figure-curves": figure_section(
+        "curves", "Five plateaus: mean and two standard deviations of every method", "../figures"
+    ),
+    "figure-columns": figure_section(
+        "columns", "RMSE on plateaus against the number of columns", "../figures"
+    ),
+    "figure-growth": figure_section(
+        "growth", "Time and memory against the number of training rows", "../figures"
+    ),
+    **{
+        f"ablation-{name}": tables_section(f"ablation-{name}", "rmse", "nll")
+        for name in ("wavelets", "shifts", "normalization", "starts")
+    },
 }
 """What can be generated, by the name in the marker."""
 

@@ -1,4 +1,4 @@
-"""Figures from stored rows: error against the number of atoms, calibration curves, and maps.
+"""Figures from stored rows: error against atoms, calibration, cost against rows, curves, maps.
 
 A map shows a stored run, and its method is fitted again for it: rows hold scores, no predictions.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from experiments import curves
 from experiments.data import local_file
 from experiments.maps import block_map, draw_map
 from experiments.plan import load_suite
@@ -29,7 +30,15 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
     "rwf": ("RWF, projected", "#0072B2", "o"),
     "rwf-independent": ("RWF, independent", "#56B4E9", "s"),
     "rff": ("RFF", "#D55E00", "^"),
+    "rwf-quick": ("RWF, one start", "#56B4E9", "s"),
+    "rwf-adaptive": ("RWF, adaptive", "#0072B2", "o"),
+    "rwf-cells": ("RWF, by cells", "#56B4E9", "s"),
+    "rwf-paper": ("RWF, as printed", "#CC79A7", "P"),
+    "rff-matern12": ("RFF, Matérn-1/2", "#E69F00", "X"),
     "exact-matern32": ("exact GP, Matérn-3/2", "#009E73", "v"),
+    "exact5k-matern32": ("exact GP, Matérn-3/2", "#009E73", "v"),
+    "svgp": ("SVGP", "#E69F00", "X"),
+    "dgp": ("deep GP", "#CC79A7", "P"),
     "boosting": ("boosting", "#8C8C8C", "D"),
 }
 """Name, colour and marker of the methods that figures show; the colours are Okabe and Ito's."""
@@ -43,7 +52,7 @@ def error_by_atoms(ax: Axes, rows: Sequence[Row]) -> Axes:
     for method, (label, colour, marker) in STYLES.items():
         groups: dict[int, list[float]] = {}
         for row in rows:
-            if row["method"] == method and row["error"] is None:
+            if row["method"] == method and row["error"] is None and row["settings"]:
                 atoms = cast(int, cast(dict[str, JSON], row["settings"])["n_components"])
                 groups.setdefault(atoms, []).append(cast(float, row["rmse"]))
         if groups:
@@ -70,6 +79,40 @@ def calibration(ax: Axes, rows: Sequence[Row]) -> Axes:
     return ax
 
 
+def cost_by_rows(ax: Axes, rows: Sequence[Row], field: str) -> Axes:
+    """A cost of every method against the number of training rows; subsets are left out."""
+    for method, (label, colour, marker) in STYLES.items():
+        points = sorted(
+            (cast(int, row["n_train"]), cast(float, row[field]))
+            for row in rows
+            if row["method"] == method and row["error"] is None and not _is_subset(row)
+        )
+        if points:
+            ax.plot(*zip(*points, strict=True), color=colour, marker=marker, ms=4, label=label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("training rows N")
+    return ax
+
+
+def _is_subset(row: Row) -> bool:
+    facts = cast(dict[str, JSON], row["facts"])
+    return bool(facts.get("subset"))
+
+
+def growth(rows: Sequence[Row]) -> Figure:
+    """Seconds and memory against the number of rows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    cost_by_rows(left, rows, "fit_cpu_seconds").set_ylabel("CPU seconds to fit")
+    cost_by_rows(right, rows, "peak_memory_mb").set_ylabel("peak memory, MB")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
 def panels(
     rows: Sequence[Row],
     tasks: Sequence[str],
@@ -90,7 +133,7 @@ def panels(
     for ax in axes[len(tasks) :]:
         ax.set_visible(False)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(STYLES), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
 
 
@@ -100,12 +143,19 @@ def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
     for name, suite_name, draw, ylabel in (
         ("atoms", "atoms", error_by_atoms, lambda task: f"RMSE ({unit(task) or 'target'})"),
         ("calibration", "tables", calibration, lambda task: "observed coverage"),
+        ("columns", "plateaus", error_by_atoms, lambda task: "RMSE"),
     ):
         suite = load_suite(suite_name)
-        rows = read(results_file(suite_name, results))
+        rows = suite.rows(results)
         tasks = [task for task in suite.tasks if any(row["task"] == task for row in rows)]
         if tasks:
             written.append(_save(panels(rows, tasks, draw, ylabel), directory / f"{name}.png"))
+    grown = load_suite("growth").rows(results)
+    if grown:
+        written.append(_save(growth(grown), directory / "growth.png"))
+    drawn = curves.stored(results)
+    if drawn:
+        written.append(_save(curves.draw(drawn), directory / "curves.png"))
     return written + draw_maps(results, directory)
 
 

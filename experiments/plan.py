@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.run import Run
-from experiments.store import JSON
+from experiments.store import JSON, RESULTS, Row, read, results_file
 
 SUITES = Path(__file__).parent / "suites"
 """Where suites are described, one TOML file each."""
@@ -25,6 +25,9 @@ class Suite:
         tasks, methods, splits: every combination is run.
         grid: settings of which every combination of values is run.
         references: methods that the grid does not concern: each is run as it comes.
+        slow: methods that get the first ``n_slow`` splits only.
+        n_slow: how many these are.
+        also: suites of which rows of this one's runs are taken, so that no run is done twice.
         timeout: seconds after which a run has failed.
     """
 
@@ -35,11 +38,18 @@ class Suite:
     splits: tuple[int, ...]
     grid: Mapping[str, tuple[JSON, ...]]
     references: tuple[str, ...]
+    slow: tuple[str, ...]
+    n_slow: int
+    also: tuple[str, ...]
     timeout: float
 
     @property
     def all_methods(self) -> tuple[str, ...]:
         return (*self.methods, *self.references)
+
+    def splits_of(self, method: str) -> tuple[int, ...]:
+        """The splits that a method gets."""
+        return self.splits[: self.n_slow] if method in self.slow else self.splits
 
     def settings(self) -> list[dict[str, JSON]]:
         """Every combination of the grid: one empty set of settings if there is none."""
@@ -61,8 +71,15 @@ class Suite:
             for split in self.splits
             for task in chosen_tasks
             for settings, method in pairs
-            if method in chosen_methods
+            if method in chosen_methods and split in self.splits_of(method)
         ]
+
+    def rows(self, directory: Path = RESULTS) -> list[Row]:
+        """The stored rows of the suite's runs, its own or other suites', in the order of runs."""
+        found: dict[str, Row] = {}
+        for name in (*self.also, self.name):
+            found |= {str(row["key"]): row for row in read(results_file(name, directory))}
+        return [found[run.key] for run in self.runs() if run.key in found]
 
 
 def load_suite(name: str, directory: Path = SUITES) -> Suite:
@@ -80,6 +97,9 @@ def load_suite(name: str, directory: Path = SUITES) -> Suite:
         splits=tuple(range(text["first_split"], text["last_split"] + 1)),
         grid={key: tuple(values) for key, values in text.get("grid", {}).items()},
         references=tuple(text.get("references", ())),
+        slow=tuple(text.get("slow", {}).get("methods", ())),
+        n_slow=text.get("slow", {}).get("splits", 0),
+        also=tuple(text.get("also", ())),
         timeout=text["timeout"],
     )
 

@@ -5,7 +5,9 @@ What all rows of a session share is measured once: threads, the machine's dgemm 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import platform
 import queue
@@ -16,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,15 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+
+PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "torch": "torch",
+    "gpytorch": "gpytorch",
+}
+"""Whose versions rows record, under which names."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,11 @@ class Conditions:
 
 
 def versions() -> dict[str, JSON]:
-    """What the numbers depend on besides the settings."""
-    installed: dict[str, JSON] = {
-        name: version(package)
-        for name, package in (("numpy", "numpy"), ("scipy", "scipy"), ("sklearn", "scikit-learn"))
-    }
+    """What the numbers depend on besides the settings, as far as it is installed."""
+    installed: dict[str, JSON] = {}
+    for name, package in PACKAGES.items():
+        with contextlib.suppress(PackageNotFoundError):
+            installed[name] = version(package)
     return {"rwf": rwf.__version__, **installed, "python": platform.python_version()}
 
 
@@ -95,14 +106,25 @@ def pending(
     ]
 
 
-def perform(runs: Sequence[Run], path: Path, conditions: Conditions) -> Iterator[Row]:
-    """Do the runs and append each row to the file as it comes; yields the rows."""
+def perform(
+    runs: Sequence[Run], path: Path, conditions: Conditions, until: float = math.inf
+) -> Iterator[Row]:
+    """Do the runs and append each row to the file as it comes; yields the rows.
+
+    Args:
+        runs: what is to be done, in order.
+        path: the file.
+        conditions: threads, timeout, and the machine's rate.
+        until: the time, by :func:`time.monotonic`, after which no run begins any more.
+    """
     shared = conditions.fields()
     free: queue.SimpleQueue[int] = queue.SimpleQueue()  # cores that no run keeps to
     for core in _cores_for(conditions.jobs):
         free.put(core)
 
-    def do(run: Run) -> Row:
+    def do(run: Run) -> Row | None:
+        if time.monotonic() > until:
+            return None
         core = free.get() if conditions.jobs > 1 else None
         try:
             return row_of(run, outcome_of(run, conditions, core), shared)
@@ -115,8 +137,9 @@ def perform(runs: Sequence[Run], path: Path, conditions: Conditions) -> Iterator
         try:
             for future in as_completed(futures):
                 row = future.result()
-                append(path, row)
-                yield row
+                if row is not None:
+                    append(path, row)
+                    yield row
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -1,15 +1,16 @@
 """Markdown tables from stored rows: mean ± standard error over splits, the best in bold.
 
 Bold are the best mean of a column and every mean within one standard error of it, the best one's;
-a method that failed on some split is never bold. Nothing is computed but means.
+a method that failed on some split, or lacks one, is never bold. Where methods have different
+numbers of splits, the best is found on those that all have. Nothing is computed but means.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -67,12 +68,18 @@ class Cell:
     """What the splits of one method on one column say.
 
     Args:
-        values: of the splits that succeeded, and have the field.
+        by_split: the value of every split that succeeded, and has the field.
         errors: how many splits ended in which kind of error.
+        unsettled: whether a training had not converged when its time was over.
     """
 
-    values: tuple[float, ...]
+    by_split: Mapping[int, float]
     errors: Counter[str]
+    unsettled: bool = False
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(self.by_split.values())
 
     @property
     def mean(self) -> float:
@@ -83,27 +90,48 @@ class Cell:
         n = len(self.values)
         return float(np.std(self.values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
 
+    def on(self, splits: Collection[int]) -> Cell:
+        """The cell of some of its splits."""
+        kept = {split: value for split, value in self.by_split.items() if split in splits}
+        return replace(self, by_split=kept)
+
 
 def cell_of(rows: Sequence[Row], field: str) -> Cell:
     known = [row for row in rows if row["error"] is None and row.get(field) is not None]
-    values = [cast(float, row[field]) for row in known]
+    values = {cast(int, row["split"]): cast(float, row[field]) for row in known}
     errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
-    return Cell(tuple(values), errors)
+    return Cell(values, errors, any(_unsettled(row) for row in known))
 
 
-def best_cells(column: Mapping[str, Cell], measure: Measure) -> set[str]:
-    """The names of the cells to print in bold."""
+def _unsettled(row: Row) -> bool:
+    facts = row.get("facts")
+    return isinstance(facts, dict) and facts.get("converged") is False
+
+
+def best_cells(
+    column: Mapping[str, Cell], measure: Measure, n_splits: Callable[[str], int]
+) -> set[str]:
+    """The names of the cells to print in bold.
+
+    Args:
+        column: the cells of one column by the names of their methods.
+        measure: what they hold.
+        n_splits: how many splits a method is meant to have. While a column is under way, it is
+            compared on what the furthest methods have.
+    """
     most = max((len(cell.values) for cell in column.values()), default=0)
     whole = {
         name: cell
         for name, cell in column.items()
-        if most and len(cell.values) == most and not cell.errors
+        if cell.values and len(cell.values) >= min(most, n_splits(name)) and not cell.errors
     }
     if measure.better is None or not whole:
         return set()
-    badness = {name: measure.badness(cell.mean) for name, cell in whole.items()}
+    shared = set.intersection(*(set(cell.by_split) for cell in whole.values()))
+    compared = {name: cell.on(shared) for name, cell in whole.items()}
+    badness = {name: measure.badness(cell.mean) for name, cell in compared.items()}
     best = min(badness, key=lambda name: badness[name])
-    limit = badness[best] + whole[best].standard_error
+    limit = badness[best] + compared[best].standard_error
     return {name for name, value in badness.items() if value <= limit}
 
 
@@ -143,42 +171,62 @@ def cell_text(cell: Cell, form: Format, n_splits: int, bold: bool) -> str:
         text += f" ± {form(cell.standard_error)}"
     if bold:
         text = f"**{text}**"
+    if cell.unsettled:
+        text += " †"
     if len(cell.values) < n_splits:
         text += f" ({len(cell.values)} of {n_splits}{'; ' + reason if reason else ''})"
     return text
 
 
-def pivot(
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and a text for every method."""
+
+    title: str
+    texts: Mapping[str, str]
+
+
+def column_of(
     rows: Sequence[Row],
     measure: Measure,
     names: Sequence[str],
-    columns: Mapping[str, Callable[[Row], bool]],
-    n_splits: int,
-) -> str:
-    """A table of methods by columns.
+    title: str,
+    n_splits: Callable[[str], int],
+) -> Column:
+    """What some rows say of every method.
 
     Args:
-        rows: one a run.
+        rows: one a run, of this column only.
         measure: what to print.
-        names: the methods, in order; those without rows are left out.
-        columns: titles, and which rows belong to each.
-        n_splits: how many splits a whole cell has.
+        names: the methods.
+        title: of the column; a power of ten is added to it where numbers are small.
+        n_splits: how many splits a whole cell of a method has.
     """
-    present = [name for name in names if any(row["method"] == name for row in rows)]
-    printed: dict[str, list[str]] = {name: [] for name in present}
-    titles = []
-    for title, belongs in columns.items():
-        column = {
-            name: cell_of([r for r in rows if r["method"] == name and belongs(r)], measure.field)
-            for name in present
-        }
-        form, best = format_of(column, measure), best_cells(column, measure)
-        titles.append(title + (f", 1e{form.power}" if form.power else ""))
-        for name, cell in column.items():
-            printed[name].append(cell_text(cell, form, n_splits, name in best))
+    cells = {
+        name: cell_of([row for row in rows if row["method"] == name], measure.field)
+        for name in names
+    }
+    form, best = format_of(cells, measure), best_cells(cells, measure, n_splits)
+    return Column(
+        title + (f", 1e{form.power}" if form.power else ""),
+        {name: cell_text(cell, form, n_splits(name), name in best) for name, cell in cells.items()},
+    )
+
+
+def present(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """The methods that have rows, in order."""
+    return [name for name in names if any(row["method"] == name for row in rows)]
+
+
+def markdown(names: Sequence[str], columns: Sequence[Column]) -> str:
+    """A table of methods by columns."""
+    titles = [column.title for column in columns]
     lines = ["| method | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     lines += [
-        f"| {LABELS.get(name, name)} | " + " | ".join(printed[name]) + " |" for name in present
+        f"| {LABELS.get(name, name)} | "
+        + " | ".join(column.texts.get(name, "–") for column in columns)
+        + " |"
+        for name in names
     ]
     return "\n".join(lines)
 
@@ -188,21 +236,38 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
     if not rows:
         return missing(suite)
     measure = MEASURES[field]
+
+    def n_splits(method: str) -> int:
+        return len(suite.splits_of(method))
+
     axis = next((key for key, values in suite.grid.items() if len(values) > 1), None)
-    parts = []
     if axis is None:
-        columns = {task_title(t, measure): _has("task", t) for t in suite.tasks}
-        parts.append(f"**{measure.title}**")
-        parts.append(pivot(rows, measure, suite.all_methods, columns, len(suite.splits)))
-    else:
-        for task in suite.tasks:
-            those = [row for row in rows if row["task"] == task]
-            columns = {f"{axis} = {v}": _has_setting(axis, v) for v in suite.grid[axis]}
-            if suite.references:
-                columns["as it comes"] = lambda row: row["settings"] == {}
-            parts.append(f"**{measure.title}: {task_title(task, measure)}**")
-            parts.append(pivot(those, measure, suite.all_methods, columns, len(suite.splits)))
+        names = present(rows, suite.all_methods)
+        columns = [
+            column_of(of_task(rows, task), measure, names, task_title(task, measure), n_splits)
+            for task in suite.tasks
+        ]
+        return f"**{measure.title}**\n\n{markdown(names, columns)}"
+    parts = []
+    for task in suite.tasks:
+        those = of_task(rows, task)
+        names = present(those, suite.all_methods)
+        groups = {
+            f"{axis} = {value}": [row for row in those if _setting(row, axis) == value]
+            for value in suite.grid[axis]
+        }
+        if suite.references:
+            groups["as it comes"] = [row for row in those if row["settings"] == {}]
+        columns = [
+            column_of(group, measure, names, title, n_splits) for title, group in groups.items()
+        ]
+        parts.append(f"**{measure.title}: {task_title(task, measure)}**")
+        parts.append(markdown(names, columns))
     return "\n\n".join(parts)
+
+
+def of_task(rows: Sequence[Row], task: str) -> list[Row]:
+    return [row for row in rows if row["task"] == task]
 
 
 def missing(suite: Suite) -> str:
@@ -244,9 +309,5 @@ def conditions(rows: Sequence[Row]) -> str:
     )
 
 
-def _has(field: str, value: str) -> Callable[[Row], bool]:
-    return lambda row: row[field] == value
-
-
-def _has_setting(key: str, value: JSON) -> Callable[[Row], bool]:
-    return lambda row: cast(dict[str, JSON], row["settings"]).get(key) == value
+def _setting(row: Row, key: str) -> JSON:
+    return cast(dict[str, JSON], row["settings"]).get(key)

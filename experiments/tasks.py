@@ -3,7 +3,8 @@
 A task is the name of a table, in which case :data:`SERIES` are split by :func:`splits.quarter` and
 all others by :func:`splits.random_tenth`, or the name with one of :data:`ENDINGS`. The tables of
 :data:`SIMULATED` are drawn anew for every split, from ``np.random.default_rng(1000 + index)``, and
-their noiseless values are known.
+their noiseless values are known. Tasks on recordings, :data:`experiments.speech.PROBLEMS`, have
+splits of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments import splits
+from experiments import speech, splits
 from experiments.chirp import chirp_bursts
 from experiments.data import OPENML, Table, load
 from experiments.splits import HoldOut, Split
@@ -52,6 +53,9 @@ FIELDS = (
 )
 """Tables over two coordinates, and in the last two also over time."""
 
+STAND_INS = ("stock_aerospace", "motion_cmu35")
+"""Tables in place of the paper's STOCK and MOTION, whose source it does not name."""
+
 ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
     {
         "-shifted": splits.beyond_a_plane,
@@ -83,6 +87,9 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "precip_us_west": "cm",
         "argo": "°C",
         "jason3": "m/s",
+        "stock_aerospace": "USD",
+        "motion_cmu35": "degrees",
+        **dict.fromkeys(speech.PROBLEMS, speech.UNIT),
     }
 )
 """The units of the targets, as the tables print them."""
@@ -105,8 +112,8 @@ class Simulation:
         return Split(rows[: self.n_train], rows[self.n_train :])
 
 
-def _plateaus(levels: tuple[float, ...], noise: float) -> Simulation:
-    return Simulation(lambda rng: multi_step(6000, rng, noise, levels), n_train=4200)
+def _plateaus(levels: tuple[float, ...], noise: float, n_train: int = 4200) -> Simulation:
+    return Simulation(lambda rng: multi_step(n_train + 1800, rng, noise, levels), n_train)
 
 
 def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
@@ -124,20 +131,24 @@ def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
     return Simulation(draw, n_train=n)
 
 
+GROWING = (1_000, 3_000, 10_000, 30_000, 100_000)
+"""Rows to learn five plateaus from, where cost against the number of rows is asked for."""
+
 SIMULATED: Mapping[str, Simulation] = MappingProxyType(
     {
         "six-plateaus": _plateaus(SIX_PLATEAUS, 0.05),
         "five-plateaus": _plateaus(FIVE_PLATEAUS, 0.05),
         "five-plateaus-quiet": _plateaus(FIVE_PLATEAUS, 0.005),
+        **{f"steps-{n}": _plateaus(FIVE_PLATEAUS, 0.05, n) for n in GROWING},
         "chirp-bursts": Simulation(lambda rng: chirp_bursts(120_000, rng), n_train=100_000),
         **{name: _denoising(name, regular=True) for name in DONOHO_JOHNSTONE},
         **{f"{name}-irregular": _denoising(name, regular=False) for name in DONOHO_JOHNSTONE},
     }
 )
-"""Tables that are drawn: plateaus, 4200 + 1800 rows; chirp and bursts, 100 000 + 20 000;
-denoising, 2048 points."""
+"""Tables that are drawn: plateaus, 4200 + 1800 rows, or the number in the name + 1800; chirp and
+bursts, 100 000 + 20 000; denoising, 2048 points."""
 
-KNOWN = frozenset({*OPENML, *SERIES, *FIELDS, *SIMULATED})
+KNOWN = frozenset({*OPENML, *STAND_INS, *SERIES, *FIELDS, *SIMULATED, *speech.PROBLEMS})
 """The tables that suites may name; any other file in RWF_DATA is a table too."""
 
 
@@ -154,7 +165,11 @@ def unit(task: str) -> str | None:
 
 def problem(task: str, index: int) -> tuple[Table, Split]:
     """The table of a task, and split number ``index`` of its rows."""
-    name, _ = parts(task)
+    name, ending = parts(task)
+    if name in speech.PROBLEMS:
+        if ending:
+            raise ValueError(f"{name} has splits of its own: leave out {ending}.")
+        return speech.problem(name, index)
     if name in SIMULATED:
         sample = SIMULATED[name].draw(np.random.default_rng(1000 + index))
         table = Table(name, sample.X, sample.y, sample.f)

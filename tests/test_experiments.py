@@ -225,7 +225,7 @@ def test_the_grid_is_expanded_and_runs_can_be_chosen():
     assert {run.settings["n_components"] for run in runs} == {100, 200, 500, 1000, 2000, 4000}
     with pytest.raises(ValueError, match="not in the suite"):
         load_suite("atoms").runs(methods=["boosting"])
-    with pytest.raises(ValueError, match=r"there are atoms, .*, tables"):
+    with pytest.raises(ValueError, match=r"there are .*, atoms, .*, tables"):
         load_suite("nothing")
 
 
@@ -238,6 +238,12 @@ def test_a_rerun_skips_what_has_a_row_and_retries_failures_on_demand():
     assert pending(runs, rows, again=True) == runs
 
 
+def test_no_run_begins_after_its_time(tmp_path):
+    path = tmp_path / "suite.jsonl"
+    assert list(perform([Run("six-plateaus", "constant", 0)], path, Conditions(), until=0.0)) == []
+    assert not path.exists()
+
+
 def test_methods_that_the_grid_does_not_concern_are_run_once():
     suite = load_suite("plateaus")
     runs = suite.runs(tasks=["six-plateaus"], methods=["rff", "ti-haar"])
@@ -248,6 +254,52 @@ def test_methods_that_the_grid_does_not_concern_are_run_once():
     text = suite_tables(suite, rows, "rmse")
     assert "| n_components = 1000 | as it comes |" in text
     assert "Haar ⁴ | – | – | – | **2.00 ± 0.00** |" in text
+
+
+SLOW = """
+description = "For this test."
+tasks = ["airfoil"]
+methods = ["rwf", "rff", "svgp"]
+also = ["other"]
+first_split = 0
+last_split = 4
+timeout = 1
+
+[slow]
+methods = ["svgp"]
+splits = 2
+"""
+
+
+def test_slow_methods_get_the_first_splits_and_are_compared_on_them(tmp_path):
+    (tmp_path / "slow.toml").write_text(SLOW)
+    suite = load_suite("slow", tmp_path)
+    assert [run.split for run in suite.runs(methods=["svgp"])] == [0, 1]
+    errors = {"rwf": (2.0, 2.0, 1.0, 1.0, 1.0), "rff": (9.0,) * 5, "svgp": (1.8, 1.8)}
+    rows = [
+        row_of(run, {"rmse": errors[run.method][run.split], "facts": {}}, SESSION)
+        for run in suite.runs()
+    ]
+    text = suite_tables(suite, rows, "rmse")
+    assert "| **RWF, the default** | 1.40 ± 0.24 |" in text  # lower, thanks to splits of its own
+    assert "ᵃ | **1.80 ± 0.00** |" in text
+    text = suite_tables(suite, [row for row in rows if row["split"] != 1], "rmse")
+    assert "ᵃ | 1.80 (1 of 2) |" in text  # not whole, hence not compared
+    rows[2]["facts"] = {"converged": False}
+    assert "ᵃ | **1.80 ± 0.00** † |" in suite_tables(suite, rows, "rmse")
+
+
+def test_a_suite_takes_rows_of_others_and_prefers_its_own(tmp_path):
+    (tmp_path / "slow.toml").write_text(SLOW)
+    suite = load_suite("slow", tmp_path)
+    runs = [Run("airfoil", "rwf", 0), Run("airfoil", "rff", 0), Run("airfoil", "linear", 0)]
+    for name, chosen, rmse in (("other", runs, 1.0), ("slow", runs[1:2], 2.0)):
+        for run in chosen:
+            store.append(store.results_file(name, tmp_path), row_of(run, {"rmse": rmse}, SESSION))
+    assert [(row["method"], row["rmse"]) for row in suite.rows(tmp_path)] == [
+        ("rwf", 1.0),
+        ("rff", 2.0),
+    ]
 
 
 FAULTY = """

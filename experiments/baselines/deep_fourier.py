@@ -36,8 +36,9 @@ AT_ONCE = 500
 POINTS = 8_000
 """Rows times columns times samples of a training step, about: more columns, smaller batches."""
 
-RATE = 0.03
-"""Of Adam: three times the authors', whose trainings are longer. It decays on plateaus."""
+RATE, DECAY, N_DECAYS = 0.03, 0.5, 4
+"""Of Adam: three times the authors', whose trainings are longer, and what plateaus do to it. Bounds
+are sampled, so that some plateaus are chance."""
 
 LENGTHS = (1.0, 3.0, 10.0)
 """Factors of the length of one start after the other."""
@@ -82,7 +83,9 @@ class DeepFourierGP:
         self.n_layers = n_layers
         self.n_frequencies = n_frequencies
         self.n_samples = n_samples
-        self.schedule = Schedule(rate=rate, tolerance=tolerance, max_steps=max_steps)
+        self.schedule = Schedule(
+            rate, tolerance=tolerance, decay=DECAY, n_decays=N_DECAYS, max_steps=max_steps
+        )
 
     def fit(self, X: Array, y: Array) -> Self:
         low, high = X.min(axis=0), X.max(axis=0)

@@ -1,0 +1,218 @@
+"""The paper's experiments as tables: our rows, and beside them what the paper prints.
+
+Also the cells in which RWF is best, counted, and anchors: errors that a baseline must reach before
+anything may be compared with it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.methods import LABELS, NOTES
+from experiments.plan import Suite, load_suite
+from experiments.store import RESULTS, Row
+from experiments.tables import (
+    MEASURES,
+    Cell,
+    Column,
+    best_cells,
+    cell_of,
+    column_of,
+    conditions,
+    failures,
+    markdown,
+    missing,
+    of_task,
+    present,
+    task_title,
+)
+
+PRINTED = Path(__file__).parent / "printed.toml"
+"""The numbers in the paper."""
+
+SCORES = ("rmse", "crps", "nll")
+"""What the paper prints, and what is counted."""
+
+COUNTED = (
+    "rwf",
+    "rff",
+    "exact5k-se",
+    "exact5k-matern32",
+    "svgp",
+    "sm",
+    "ns-gp",
+    "dgp",
+    "drf",
+    "idd-gp",
+    "a-rkhs",
+)
+"""The paper's ten methods; ours is the default, and the exact GP has two kernels."""
+
+SPEECH = ("audiomnist-mel-bin", "audiomnist-mel-pca", "timit-sample-mel-bin")
+TABLES = (
+    "energy",
+    "concrete",
+    "airfoil",
+    "stock_aerospace",
+    "motion_cmu35",
+    "kin8nm",
+    "naval",
+)
+
+NON_STATIONARY = ("rwf", "ns-gp", "dgp", "drf", "idd-gp", "a-rkhs")
+"""Those that can behave differently in different places."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """An error that a baseline must stay below on a table."""
+
+    method: str
+    task: str
+    limit: float
+
+
+ANCHORS = (
+    Anchor("dgp", "kin8nm", 0.072),
+    Anchor("svgp", "protein", 4.4),
+    Anchor("exact5k-matern32", "energy", 0.40),
+    Anchor("sm", "airfoil", 1.8),
+    Anchor("drf", "protein", 4.7),
+)
+
+
+def experiment(name: str, *tasks: str) -> Callable[[Path], str]:
+    """Tables of one experiment: a measure each, the paper's numbers in columns of their own."""
+
+    def build(results: Path) -> str:
+        suite, rows = stored(results)
+        rows = [row for row in rows if row["task"] in tasks]
+        if not rows:
+            return missing(suite)
+        parts = [table(suite, rows, name, tasks, field) for field in (*SCORES, "coverage95")]
+        parts += [table(suite, rows, name, tasks, "fit_cpu_seconds")]
+        notes = [note for note in NOTES if any(note[0] in part for part in parts)]
+        failed = failures(rows)
+        parts += ["  \n".join(notes)] if notes else []
+        parts += [f"Failed runs:\n\n{failed}"] if failed else []
+        return "\n\n".join([*parts, conditions(rows)])
+
+    return build
+
+
+def stored(results: Path = RESULTS) -> tuple[Suite, list[Row]]:
+    """The suite, and its rows."""
+    suite = load_suite("paper")
+    return suite, suite.rows(results)
+
+
+def table(suite: Suite, rows: Sequence[Row], name: str, tasks: Sequence[str], field: str) -> str:
+    """One measure of an experiment."""
+    measure = MEASURES[field]
+    names = present(rows, suite.all_methods)
+    columns = []
+    for task in tasks:
+        title = task_title(task, measure)
+        columns.append(column_of(of_task(rows, task), measure, names, title, _splits_of(suite)))
+        beside = printed(name, task, field)
+        columns += [Column(f"{task}, as printed", beside)] if beside else []
+    return f"**{measure.title}**\n\n{markdown(names, columns)}"
+
+
+def printed(name: str, task: str, field: str) -> Mapping[str, str]:
+    """What the paper prints of every method, or nothing."""
+    found: dict[str, Any] = tomllib.loads(PRINTED.read_text(encoding="utf-8"))[name]
+    if task not in found["tasks"]:
+        return {}
+    k = found["tasks"].index(task)
+    return {method: texts[k] for method, texts in found.get(field, {}).items()}
+
+
+def printed_alone(name: str) -> Callable[[Path], str]:
+    """The paper's numbers without ours, for data that we do not have."""
+
+    def build(results: Path) -> str:
+        found = tomllib.loads(PRINTED.read_text(encoding="utf-8"))[name]
+        task = found["tasks"][0]
+        columns = [
+            Column(f"{field.upper()}, as printed", printed(name, task, field)) for field in SCORES
+        ]
+        return markdown([m for m in load_suite("paper").methods if m in found["rmse"]], columns)
+
+    return build
+
+
+def count(results: Path) -> str:
+    """In how many cells RWF is best or tied, task by task, and how often it is the fastest."""
+    suite, rows = stored(results)
+    tasks = [task for task in suite.tasks if of_task(rows, task)]
+    if not tasks:
+        return missing(suite)
+    lines = ["| task | RMSE | CRPS | NLL | CPU seconds, RWF | next non-stationary |"]
+    lines.append("|---|---|---|---|---|---|")
+    n_best = n_fastest = 0
+    for task in tasks:
+        those = of_task(rows, task)
+        winners = [_winners(suite, those, field) for field in SCORES]
+        n_best += sum("rwf" in names for names in winners)
+        own, (seconds, rival) = _times(those)
+        n_fastest += own <= seconds
+        cells = ["**RWF**" if "rwf" in names else _listed(names) for names in winners]
+        other = f"{seconds:.1f} ({LABELS[rival]})" if rival else "–"
+        lines.append(f"| {task} | {' | '.join(cells)} | {own:.1f} | {other} |")
+    summary = (
+        f"RWF, as it comes, is best or tied in **{n_best} of {3 * len(tasks)}** cells, and the "
+        f"fastest of the non-stationary methods on {n_fastest} of {len(tasks)} tables."
+    )
+    return summary + "\n\n" + "\n".join(lines)
+
+
+def _winners(suite: Suite, rows: Sequence[Row], field: str) -> set[str]:
+    cells = {
+        name: cell_of([row for row in rows if row["method"] == name], field) for name in COUNTED
+    }
+    return best_cells(cells, MEASURES[field], _splits_of(suite))
+
+
+def _listed(names: set[str]) -> str:
+    return " and ".join(LABELS[name] for name in COUNTED if name in names)
+
+
+def _times(rows: Sequence[Row]) -> tuple[float, tuple[float, str]]:
+    """Mean CPU seconds of RWF, and the least among the other non-stationary methods."""
+    means = {
+        name: cell_of([row for row in rows if row["method"] == name], "fit_cpu_seconds").mean
+        for name in NON_STATIONARY
+    }
+    own = means.pop("rwf")
+    others = {name: value for name, value in means.items() if np.isfinite(value)}
+    rival = min(others, key=lambda name: others[name], default="")
+    return own, (others.get(rival, np.inf), rival)
+
+
+def anchors(results: Path) -> str:
+    """What baselines must reach, and what they did."""
+    _, rows = stored(results)
+    lines = ["| baseline | table | at most | RMSE | splits | lowest of a split |", "|---" * 6 + "|"]
+    for anchor in ANCHORS:
+        those = [row for row in of_task(rows, anchor.task) if row["method"] == anchor.method]
+        cell = cell_of(those, "rmse")
+        seen = _seen(cell)
+        lines.append(f"| {LABELS[anchor.method]} | {anchor.task} | {anchor.limit:g} | {seen} |")
+    return "\n".join(lines)
+
+
+def _seen(cell: Cell) -> str:
+    if not cell.values:
+        return "– | 0 | –"
+    return f"{cell.mean:.4g} | {len(cell.values)} | {min(cell.values):.4g}"
+
+
+def _splits_of(suite: Suite) -> Callable[[str], int]:
+    return lambda method: len(suite.splits_of(method))

@@ -1,0 +1,112 @@
+"""The paper's experiments: tables, counts, curves and the page of all results."""
+
+import re
+
+import numpy as np
+import pytest
+
+from experiments import curves, page, paper, store
+from experiments.methods import METHODS
+from experiments.plan import load_suite
+from experiments.run import Run, row_of
+from experiments.tables import MEASURES
+
+SESSION = {"threads": 1, "dgemm_gflops": 50.0, "versions": {"rwf": "0.1.0"}}
+
+
+def keep(directory, values):
+    """Rows of RMSE, CRPS, NLL and seconds that are all the same number."""
+    for (task, method), score in values.items():
+        for split in load_suite("paper").splits_of(method):
+            outcome = dict.fromkeys((*paper.SCORES, "coverage95", "fit_cpu_seconds"), score)
+            row = row_of(Run(task, method, split), {**outcome, "facts": {}}, SESSION)
+            store.append(store.results_file("paper", directory), row)
+
+
+def test_printed_numbers_are_of_known_methods_and_whole():
+    import tomllib
+
+    for name, found in tomllib.loads(paper.PRINTED.read_text()).items():
+        for field in paper.SCORES:
+            assert set(found[field]) == set(found["rmse"]) <= set(METHODS)
+            for texts in found[field].values():
+                assert len(texts) == len(found["tasks"]), (name, field)
+                assert all(re.fullmatch(r"-?\d+\.\d+ ± \d\.\d+", text) for text in texts)
+
+
+def test_printed_numbers_stand_beside_ours_and_never_beside_other_data(tmp_path):
+    keep(tmp_path, {("energy", "svgp"): 0.5, ("stock_aerospace", "svgp"): 0.7})
+    text = paper.experiment("tables", "energy", "stock_aerospace")(tmp_path)
+    assert "| method | energy (kWh/m²) | energy, as printed | stock_aerospace (USD) |\n" in text
+    assert "| **0.500 ± 0.000** | 0.68 ± 0.02 | **0.700 ± 0.000** |" in text
+
+
+def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
+    values = {
+        ("energy", "rwf"): 1.0,
+        ("energy", "dgp"): 1.0,
+        ("naval", "rwf"): 2.0,
+        ("naval", "dgp"): 1.0,
+        ("naval", "linear"): 0.1,  # not among the paper's methods
+    }
+    keep(tmp_path, values)
+    text = paper.count(tmp_path)
+    assert "best or tied in **3 of 6** cells" in text
+    assert "non-stationary methods on 1 of 2 tables" in text
+    assert "| energy | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP, two layers ᶜ) |" in text
+    assert text.count("| deep GP, two layers ᶜ ") == 3
+
+
+def test_without_rows_everything_says_so(tmp_path):
+    for build in (paper.count, paper.experiment("protein", "protein")):
+        assert "No rows are stored yet" in build(tmp_path)
+    assert paper.anchors(tmp_path).count("| – | 0 | – |") == len(paper.ANCHORS)
+
+
+def test_anchors_are_on_runs_of_the_suite():
+    suite = load_suite("paper")
+    for anchor in paper.ANCHORS:
+        assert anchor.method in suite.methods
+        assert anchor.task in suite.tasks
+
+
+def test_all_tasks_of_the_suite_are_on_some_page():
+    shown = {"five-plateaus", "five-plateaus-quiet", "protein", *paper.TABLES, *paper.SPEECH}
+    assert set(load_suite("paper").tasks) == shown
+    assert set(paper.COUNTED) <= set(load_suite("paper").methods)
+    assert set(paper.SCORES) <= set(MEASURES)
+
+
+def test_curves_are_stored_once_and_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(curves, "methods", lambda: ["linear", "constant"])
+    rows = list(curves.run(tmp_path))
+    assert [row["method"] for row in rows] == ["linear", "constant"]
+    assert list(curves.run(tmp_path)) == []
+    assert curves.stored(tmp_path) == rows
+    assert len(set(rows[1]["mean"])) == 1  # a constant
+    figure = curves.draw(rows)
+    visible = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in visible] == ["linear least squares", "constant"]
+    assert curves.rounded(np.array([0.123456])) == [0.1235]
+
+
+@pytest.fixture(scope="module")
+def html():
+    return page.page()
+
+
+def test_the_page_needs_nothing_else(html):
+    assert not re.search(r'(?:src|href)="(?!data:|#)', html)
+    assert "<script" not in html
+    assert "](" not in re.sub(r"base64,[^\"]*", "", html)
+
+
+def test_links_lead_to_sections_of_the_page(html):
+    targets = set(re.findall(r'href="#([^"]+)"', html))
+    assert {"multi-step", "speech", "tables", "protein", "ablations"} <= targets
+    assert targets <= set(re.findall(r'<section id="([^"]+)"', html))
+
+
+def test_the_page_is_what_the_docs_say(html):
+    path = page.ROOT / "docs" / "results" / "report.html"
+    assert path.read_text(encoding="utf-8") == html, "run python -m experiments report"
