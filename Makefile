@@ -32,8 +32,10 @@ check: $(READY)  ## format, lint, types, tests and their coverage: what a change
 	@$(BIN)/mypy
 	@$(PYTEST) --cov
 
-bench: $(READY)  ## measure speed and memory
+bench: $(BENCH_READY)  ## measure speed and memory, and compare with other libraries; installs torch
 	@$(BIN)/python -m benchmarks dense
+	@$(BIN)/python -m benchmarks large --rows 1000000
+	@$(BIN)/python -m experiments peers
 
 reproduce: $(BENCH_READY)  ## run the paper's experiments, two hours at a time, and build their pages
 	@$(BIN)/python -m experiments reproduce $(FLAGS)

@@ -30,8 +30,10 @@ REPRODUCED = (
     "ablation-shifts",
     "ablation-normalization",
     "ablation-starts",
+    "peers",
+    "peers-map",
 )
-"""The suites of the paper's experiments."""
+"""The suites of the paper's experiments, and of other libraries."""
 
 FULL = ("paper-full", "tables", "atoms", "shifted", "series", "fields", "gaps", "donoho")
 """What takes longer."""
@@ -60,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         ("table", table, True),
         ("tidy", tidy, True),
         ("reproduce", reproduce, False),
+        ("peers", peers, False),
         ("theory", theory, False),
         ("curves", curves, False),
         ("figures", figures, False),
@@ -78,8 +81,9 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument("--suite", required=True, help=f"one of {', '.join(suite_names())}")
         if name == "run":
             _add_run_options(sub)
-        if name == "reproduce":
+        if name in ("reproduce", "peers"):
             sub.add_argument("--jobs", type=int, default=2, help="runs at once, one thread each")
+        if name == "reproduce":
             sub.add_argument("--full", action="store_true", help="all suites, however long")
         if name == "table":
             sub.add_argument("--measures", type=_names, default=["rmse", "nll", "coverage95"])
@@ -150,6 +154,19 @@ def reproduce(options: argparse.Namespace) -> None:
     if time.monotonic() < until:
         curves(options)
     report(options)
+
+
+def peers(options: argparse.Namespace) -> None:
+    """Time other libraries where rows are missing, and print how much faster RWF is as good.
+
+    Example: python -m experiments peers
+    """
+    from experiments.peers import SUITES, ratios
+    from experiments.session import pending
+
+    for suite in map(load_suite, SUITES):
+        _do(suite, pending(suite.runs(), suite.rows(options.results)), options)
+    print(ratios(options.results))
 
 
 def _do(

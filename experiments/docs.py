@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments import paper, theory
+from experiments import paper, peers, theory
 from experiments.figures import FIGURES
 from experiments.methods import NOTES
 from experiments.plan import load_suite
@@ -87,6 +87,9 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "paper-speech-printed": paper.printed_alone("speech"),
     "paper-tables": paper.experiment("tables", *paper.TABLES),
     "paper-protein": paper.experiment("protein", "protein"),
+    "peers": tables_section("peers", "rmse", "nll", "fit_cpu_seconds", "peak_memory_mb"),
+    "peers-map": tables_section("peers-map", "rmse", "nll", "fit_cpu_seconds", "peak_memory_mb"),
+    "peers-ratios": peers.ratios,
     "growth": tables_section("growth", "fit_cpu_seconds", "peak_memory_mb", "rmse"),
     "figure-curves": figure_section(
         "curves", "Five plateaus: mean and two standard deviations of every method", "../figures"

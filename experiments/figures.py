@@ -63,7 +63,7 @@ def error_by_atoms(ax: Axes, rows: Sequence[Row]) -> Axes:
                 atoms_seen, means, errors, color=colour, marker=marker, markersize=4, label=label
             )
     ax.set_xscale("log")
-    ax.set_xlabel("atoms D")
+    ax.set_xlabel("columns D")
     return ax
 
 

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from rwf.report.style import STYLE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("index", "multi-step", "speech", "tables", "protein", "ablations")
+PAGES = ("index", "multi-step", "speech", "tables", "protein", "ablations", "peers")
 """The pages of ``docs/results/``, in order."""
 
 MORE_STYLE = """

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments import curves, page, paper, store
+from experiments import curves, page, paper, peers, store
 from experiments.methods import METHODS
 from experiments.plan import load_suite
 from experiments.run import Run, row_of
@@ -110,3 +110,14 @@ def test_links_lead_to_sections_of_the_page(html):
 def test_the_page_is_what_the_docs_say(html):
     path = page.ROOT / "docs" / "results" / "report.html"
     assert path.read_text(encoding="utf-8") == html, "run python -m experiments report"
+
+
+def test_peers_are_compared_with_the_least_rwf_that_is_as_good():
+    def row(method, rmse, nll, seconds):
+        outcome = {"rmse": rmse, "nll": nll, "fit_cpu_seconds": seconds}
+        return row_of(Run("protein", method, 0), outcome, SESSION)
+
+    ours = [row("rwf-quick", 4.0, 2.0, 9.0), row("rwf-quick", 4.5, 2.5, 1.0)]
+    assert peers.least_as_good(ours, row("svgp", 4.5, 2.6, 90.0)) is ours[1]
+    assert peers.least_as_good(ours, row("svgp", 4.5, 2.4, 90.0)) is ours[0]  # by its density
+    assert peers.least_as_good(ours, row("svgp", 3.9, 2.6, 90.0)) is None
