@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, large, pruning, tree
+from benchmarks import cluster, dense, docs, install, large, pruning, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
     "dense": dense.main,
+    "install": install.main,
     "large": large.main,
     "tree": tree.main,
     "pruning": pruning.main,

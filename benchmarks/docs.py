@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks import cluster, dense, large, tree
+from benchmarks import cluster, dense, install, large, tree
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "speed.md"
 
-Row = TypeVar("Row", cluster.Row, dense.Row, large.Row, tree.Row)
+Row = TypeVar("Row", cluster.Row, dense.Row, install.Row, large.Row, tree.Row)
 
 JOBS = {
     "pass": "build Z, accumulate moments",
@@ -44,6 +44,11 @@ CLUSTER = """\
 A pass over a Dask array on clusters of processes on one machine, beside one worker in the same
 turn. *Waiting* partitions sleep before they are there, as if they came from a slow disk."""
 
+INSTALL = f"""\
+What a new virtual environment takes. pip downloads every wheel, so that its seconds are as much
+those of the network. Starting is the fastest of {install.REPEATS} processes, by the wall clock and
+by CPU time."""
+
 
 def dense_rows() -> list[dense.Row]:
     return _newest(HERE / "dense.jsonl", dense.Row)
@@ -61,9 +66,13 @@ def cluster_rows() -> list[cluster.Row]:
     return _newest(HERE / "cluster.jsonl", cluster.Row)
 
 
+def install_rows() -> list[install.Row]:
+    return _newest(HERE / "install.jsonl", install.Row)
+
+
 def stored_page() -> str:
     """The page that the stored rows make."""
-    return page(dense_rows(), tree_rows(), large_rows(), cluster_rows())
+    return page(dense_rows(), tree_rows(), large_rows(), cluster_rows(), install_rows())
 
 
 def _newest(path: Path, row: type[Row]) -> list[Row]:
@@ -77,9 +86,16 @@ def page(
     trees: list[tree.Row],
     files: list[large.Row],
     clusters: list[cluster.Row],
+    environments: list[install.Row],
 ) -> str:
     """The page that these rows make."""
-    parts = [_dense(passes), _tree(trees), _large(files), _cluster(clusters)]
+    parts = [
+        _dense(passes),
+        _tree(trees),
+        _large(files),
+        _cluster(clusters),
+        _install(environments),
+    ]
     return "\n".join(["# Speed", "", *(line for part in parts for line in [*part, ""])])
 
 
@@ -171,6 +187,31 @@ def _cluster(rows: list[cluster.Row]) -> list[str]:
         f"{max(loads):.0f}. Again:",
         "`python -m benchmarks cluster --out benchmarks/cluster.jsonl`.",
     ]
+
+
+def _install(rows: list[install.Row]) -> list[str]:
+    return [
+        "## Install and start",
+        "",
+        INSTALL,
+        "",
+        "| command | packages | MB on disk | s | import, s | its CPU, s | `--help`, s | its CPU, s |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| `{row.case}` | {row.packages} | {row.megabytes:.0f} | {row.install:.0f} "
+            f"| {row.import_wall:.2f} | {row.import_cpu:.2f} | {_seconds(row.help_wall)} "
+            f"| {_seconds(row.help_cpu)} |"
+            for row in rows
+        ),
+        "",
+        f"Python {rows[0].python}, with other work beside: a load of "
+        f"{max(row.load for row in rows):.0f}. `import` is of `RWFRegressor`. Again:",
+        "`python -m benchmarks install --out benchmarks/install.jsonl`.",
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def main(given: list[str] | None = None) -> None:

@@ -17,6 +17,7 @@ from unittest import mock
 import joblib
 import numpy as np
 import pytest
+import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
@@ -315,9 +316,8 @@ def test_types_for_skops_are_all_that_a_pickle_names(name, path):
 
 
 def test_skops_loads_what_it_is_told_to_trust(path):
-    skops = pytest.importorskip("skops.io")
     model = saved(fitted("tree"), path)
-    loaded = skops.loads(skops.dumps(model), trusted=list(SKOPS_TYPES))
+    loaded = skops.io.loads(skops.io.dumps(model), trusted=list(SKOPS_TYPES))
     assert_array_equal(loaded.predict(queries(model)), model.predict(queries(model)))
 
 

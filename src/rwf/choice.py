@@ -9,7 +9,7 @@ import numpy as np
 
 from rwf.building import build
 from rwf.calibration import ENOUGH_SCORES
-from rwf.errors import NotSparseError
+from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.models import log_density
 from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
@@ -63,13 +63,15 @@ class ChosenRecipe:
                 own = replace(lesson, known=kept, rng=stream)
                 # Each competes with the noise and the error bars that suit it.
                 model, scale = build(found.shape, own, Source(None, kept, len(kept)))
-            except NotSparseError as reason:
+            except (NotSparseError, NotPositiveDefiniteError) as reason:
                 lesson.progress(f"prior {name!r} stands back: {reason}")
                 continue
             X = lesson.scaler.original_inputs(held.X)
             factors = None if scale is None else scale.variances(model, X)
             densities[name] = float(log_density(model, held, factors).mean())
             lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
+        if not densities:
+            return learned(next(iter(able.values())), known, rng)  # which says what is wrong
         best = max(densities, key=lambda name: densities[name])
         found = learned(able[best], known, rng)
         tried = tuple(

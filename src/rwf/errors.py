@@ -13,8 +13,8 @@ class IncompatibleModelsError(RWFError, ValueError):
     """Two models cannot be merged, because their features or scalings differ."""
 
 
-class NotSparseError(RWFError):
-    """Sparse weights were to be few, and the data ask for many: another prior is better."""
+class NotSparseError(RWFError, ValueError):
+    """The data ask for many weights, or are too few to say which are zero: choose another prior."""
 
 
 class ModelFileError(RWFError, ValueError):

@@ -16,6 +16,9 @@ from rwf.types import Array, BoolArray, IntArray
 BLOCK_BYTES = 64 * 2**20
 """Memory for one block of features."""
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15
+"""Weights beyond these are refused: products underflow, and a sum does not notice one row more."""
+
 Sum = TypeVar("Sum")
 
 
@@ -169,6 +172,16 @@ def distinct(rows: Block) -> Block:
     return Block(
         np.ascontiguousarray(table[first, :d]), np.ascontiguousarray(table[first, d:]), totals
     )
+
+
+def wrong_weight(weights: Array) -> tuple[int, str] | None:
+    """The first row whose weight cannot be used, and what is wrong with it; zero is a weight."""
+    wrong = (weights > MOST_WEIGHT) | ((weights < LEAST_WEIGHT) & (weights != 0))
+    if not wrong.any():
+        return None
+    row = int(np.argmax(wrong))
+    outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
+    return row, "negative" if weights[row] < 0 else outside
 
 
 def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:

@@ -19,7 +19,16 @@ CONSTANT = 1e-13
 """A column whose span is below this fraction of its largest magnitude is constant."""
 
 FAR = 1e30
-"""Largest distance of an input in standardised units, so that squares stay finite."""
+"""Largest distance of a row in standardised units, so that squares stay finite."""
+
+LARGEST_INPUT = 1e300
+"""Inputs beyond this are refused: the difference of two of them could overflow."""
+
+LARGEST_TARGET = 1e151
+"""Targets beyond this are refused: variances, which are their squares, would overflow."""
+
+SMALLEST_SPAN = 1e-300
+"""Targets that span less are constant: of such a span, a small standard deviation would be zero."""
 
 SKEWED = 1.0
 """Columns whose skewness is beyond this get a logarithm, if they have more than FEW values."""
@@ -45,11 +54,16 @@ class Affine:
     varies: BoolArray
 
     @classmethod
-    def learn(cls, values: Array, weights: Array, *, common_scale: bool = False) -> Self:
-        """Weighted mean and deviation, or mid-range and largest span, without overflow."""
+    def learn(
+        cls, values: Array, weights: Array, *, common_scale: bool = False, least: float = 0.0
+    ) -> Self:
+        """Weighted mean and deviation, or mid-range and largest span, without overflow.
+
+        Columns that span less than ``least`` are constant.
+        """
         low, high = values.min(axis=0), values.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
-        varies = half > CONSTANT * np.maximum(np.abs(low), np.abs(high))
+        varies = half > np.maximum(CONSTANT * np.maximum(np.abs(low), np.abs(high)), least / 2)
         if common_scale:
             span = float(half[varies].max()) * 2 if varies.any() else 1.0
             return cls(middle, np.full(len(middle), span), varies)
@@ -59,7 +73,7 @@ class Affine:
         mean = share @ unit
         spread = np.sqrt(share @ (unit - mean) ** 2)
         center = np.where(varies, middle + mean * half, values[0])
-        magnitude = np.where(center != 0, np.abs(center), 1.0)
+        magnitude = np.where(center != 0, np.maximum(np.abs(center), least), 1.0)
         return cls(center, np.where(varies, half * spread, magnitude), varies)
 
     def __call__(self, values: Array) -> Array:
@@ -122,8 +136,10 @@ class Standardizer:
 
     @classmethod
     def learn(cls, rows: Block, *, ard: bool, log_skewed: bool = False) -> Self:
+        _refuse_beyond(LARGEST_INPUT, rows.X, "inputs", "differences")
+        _refuse_beyond(LARGEST_TARGET, rows.y, "targets", "squares")
         X = Affine.learn(rows.X, rows.weights, common_scale=not ard)
-        y = Affine.learn(rows.y, rows.weights)
+        y = Affine.learn(rows.y, rows.weights, least=SMALLEST_SPAN)
         logarithm = Logarithm.learn(X(rows.X), rows.weights) if log_skewed and ard else None
         return cls(X, y, logarithm)
 
@@ -141,7 +157,17 @@ class Standardizer:
         return np.ascontiguousarray(unit[:, self.columns])
 
     def rows(self, rows: Block) -> Block:
-        return replace(rows, X=self.inputs(rows.X), y=self.y(rows.y))
+        """Rows in standardised units; targets beyond :data:`FAR` are refused."""
+        with np.errstate(over="ignore"):
+            y = self.y(rows.y)
+        if np.abs(y).max(initial=0.0) > FAR:
+            row, column = np.unravel_index(int(np.abs(y).argmax()), y.shape)
+            raise ValueError(
+                f"the target {rows.y[row, column]:.3g} is more than {FAR:.0e} times what targets "
+                f"deviated by when units were learned, {self.y.scale[column]:.3g}: drop that row, "
+                "or fit a new model to rows with targets of that size."
+            )
+        return replace(rows, X=self.inputs(rows.X), y=y)
 
     def original_inputs(self, X: Array) -> Array:
         """The inverse of :meth:`inputs`; dropped columns have their constant value."""
@@ -150,3 +176,13 @@ class Standardizer:
         if self.logarithm is not None:
             unit = self.logarithm.inverse(unit)
         return self.X.inverse(unit)
+
+
+def _refuse_beyond(most: float, values: Array, what: str, overflow: str) -> None:
+    reach = np.maximum(values.max(axis=0), -values.min(axis=0))
+    if reach.max() > most:
+        column = int(reach.argmax())
+        raise ValueError(
+            f"{what} reach {reach[column]:.3g} in column {column}, and beyond {most:.0e} their "
+            f"{overflow} overflow: give them in a larger unit, or drop those rows."
+        )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -22,9 +23,42 @@ Result = TypeVar("Result")
 _ALONE = ContextVar("_ALONE", default=False)
 
 
-def one_blas_thread() -> threadpool_limits:
+class _Limit:
+    """Holds BLAS to one thread while anybody wants that, and then gives back what there was.
+
+    The number of BLAS threads belongs to the process: were each of two fits in two threads to note
+    and restore it, the second to end would restore the one thread that the first had asked for.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._holders = Lock(), 0
+        self._limits: threadpool_limits | None = None
+
+    def hold(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._limits is None:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+
+    def release(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """A context in which matrix products use a single thread."""
-    return threadpool_limits(limits=1, user_api="blas")
+    _LIMIT.hold()
+    try:
+        yield
+    finally:
+        _LIMIT.release()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-from rwf.rows import Block
+from rwf.rows import Block, wrong_weight
 from rwf.sources import (
     Data,
     Reader,
@@ -143,10 +143,11 @@ def check_rows(
 
 def _check_weights(sample_weight: ArrayLike | None, X: FloatArray) -> Array:
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
+    wrong = wrong_weight(weights)
+    if wrong is not None:
+        row, fault = wrong
         raise ValueError(
-            f"sample_weight[{row}] = {weights[row]:.3g} is negative: a weight says how many times "
+            f"sample_weight[{row}] = {weights[row]:.3g} is {fault}: a weight says how many times "
             "a row counts. Use zero to leave a row out."
         )
     return weights  # type: ignore[no-any-return]

@@ -24,6 +24,8 @@ def check_output(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None
         )
     if out.is_dir():
         raise UsageError(f"{str(out)!r} is a folder: give the name of a file in it.")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"{str(out)!r} is a device or a pipe: give the name of a file.")
     for path in inputs:
         if out.exists() and path.exists() and out.samefile(path):
             raise UsageError(f"{str(out)!r} is read by this command: write to another file.")

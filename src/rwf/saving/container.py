@@ -194,6 +194,8 @@ def write(path: Path, header: dict[str, Json], arrays: Sequence[AnyArray]) -> No
 
 def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
     """Put a new file in the place of an old one in a single step, once all of it is on disk."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is a device or a pipe, which a file would replace: give another.")
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with beside.open("xb") as file:
@@ -201,9 +203,11 @@ def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             beside.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say of which file it was
         raise
     _sync_folder(path.parent)
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rwf.rows import Block
+from rwf.rows import Block, wrong_weight
 from rwf.types import Array
 
 PIECE_BYTES = 8 * 2**20
@@ -70,7 +70,7 @@ def checked(
     labels: Callable[[int], str] = lambda column: f"column {column}",
     targets: Callable[[int], str] = lambda column: f"target {column}",
 ) -> Block:
-    """Rows, all finite, with weights that are not negative.
+    """Rows, all finite, with weights that can be used.
 
     Args:
         X: inputs, shape (n, d).
@@ -90,10 +90,11 @@ def checked(
                 f"{place(row)}, {called(column)}: {what}. Drop such rows, or fill them in, for "
                 "example with sklearn.impute.SimpleImputer."
             )
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
+    wrong = wrong_weight(weights)
+    if wrong is not None:
+        row, fault = wrong
         raise ValueError(
-            f"{place(row)}: the weight {weights[row]:.3g} is negative. A weight says how many "
+            f"{place(row)}: the weight {weights[row]:.3g} is {fault}. A weight says how many "
             "times a row counts: use zero to leave a row out."
         )
     return Block(X, y, weights)

@@ -82,7 +82,10 @@ class Task:
                 f"{rows.y.shape[1]}. Fit each output by itself, or choose another prior."
             )
         if rows.weights.sum() < 2:
-            raise ValueError("sparse weights need two rows at least. Add rows.")
+            raise NotSparseError(
+                "sparse weights need two rows at least, counted by their weights. Add rows, or "
+                "choose another prior."
+            )
         rows = distinct(rows)
         # The constant has a prior that is all but flat: without the mean, all is as before, and
         # nothing is lost to cancellation.
