@@ -195,8 +195,8 @@ def _install(rows: list[install.Row]) -> list[str]:
         "",
         INSTALL,
         "",
-        "| command | packages | MB on disk | s | import, s | its CPU, s | `--help`, s | its CPU, s |",
-        "|---|---|---|---|---|---|---|---|",
+        "| command | packages | MB on disk | s | import, s | of CPU | `--help`, s | of CPU |",
+        "|---" * 8 + "|",
         *(
             f"| `{row.case}` | {row.packages} | {row.megabytes:.0f} | {row.install:.0f} "
             f"| {row.import_wall:.2f} | {row.import_cpu:.2f} | {_seconds(row.help_wall)} "
