@@ -13,11 +13,14 @@ from rwf.exact import exact_evidence
 from rwf.features import ConstantFamily, LinearFamily, Stack
 from rwf.features.mixture import HatMixture, ProjectedFeatures
 from rwf.projection import (
+    LENGTH_SPREAD,
     KernelShape,
     Remainder,
     climb_kernel,
     first_kernel,
     learn_kernel,
+    length_prior,
+    missing_variance,
     other_kernel,
     project,
 )
@@ -148,6 +151,49 @@ def test_what_atoms_miss_is_added_up_to_what_the_noise_already_holds():
     assert_allclose(few.extra(np.array([0.4])), 0.0, atol=1e-15)
     assert few.extra(np.array([0.0]))[0] > -0.3  # never all of the noise
     assert_allclose(few.extra(np.array([1.0])), 0.3 / 1.6 * (2.0 - 0.8))
+
+
+@pytest.mark.parametrize("d, ard", [(1, True), (3, True), (4, True), (9, True), (9, False)])
+def test_the_prior_holds_many_length_scales_together(d, ard, rng):
+    """It is a normal density about their mean, with that mean as a free parameter."""
+    kernel = make_kernel(rng, d, 2, ard)
+    value, gradient = length_prior(kernel)
+    theta, step = kernel.theta, 1e-6
+    differences = [
+        (
+            length_prior(kernel.with_theta(theta + e))[0]
+            - length_prior(kernel.with_theta(theta - e))[0]
+        )
+        / (2 * step)
+        for e in step * np.eye(len(theta))
+    ]
+    assert_allclose(gradient, differences, atol=1e-8)
+    if d <= 3 or not ard:
+        assert value == 0.0
+    else:
+        expected = -kernel.log_lengths.var(axis=1).sum() * d / (2 * LENGTH_SPREAD**2)
+        assert_allclose(value, expected, rtol=1e-12)
+
+
+def test_many_length_scales_do_not_follow_the_noise(rng):
+    """Of forty columns one matters: its length is apart, and the others stay together."""
+    X = rng.normal(size=(120, 40))
+    y = np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(120, 1))
+    rows = Block(X, y, np.ones(120))
+    shape, _ = climb_kernel(first_kernel(1, 40, (), 1, ard=True), None, rows, 40)
+    own, *others = shape.kernel.log_lengths[0]
+    assert own < min(others) - 1.0
+    assert np.std(others) < 1.5 * LENGTH_SPREAD
+
+
+def test_the_variance_that_atoms_miss_falls_to_zero_at_their_centres(rng):
+    kernel, rows, trend = make_problem(rng)
+    shape = KernelShape(kernel, np.zeros(2), np.array([-3.0]))
+    few, all_of_them = (project(shape, trend, rows.X[:m]) for m in (5, 30))
+    K, K_T = kernel(rows.X, rows.X), kernel(rows.X, rows.X[:5])
+    reached = np.einsum("nm,mn->n", K_T, np.linalg.solve(K[:5, :5], K_T.T))
+    assert_allclose(missing_variance(few, rows), np.mean(kernel.diagonal - reached), rtol=1e-5)
+    assert missing_variance(all_of_them, rows) < 1e-6 * kernel.diagonal
 
 
 def test_climbing_finds_the_relevant_column_and_the_noise(rng):

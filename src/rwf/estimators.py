@@ -72,7 +72,8 @@ class RWFRegressor(FeatureRegressor):
 
     Args:
         n_components: feature columns. ``None`` takes, for projected weights, as many as rows up to
-            3000 of them and else 2500; for cells and for independent weights as many as rows,
+            3000 of them, and else 2500, or up to 5000 where these would miss more variance than the
+            noise has, for up to 20 000 rows; for cells and for independent weights as many as rows,
             within 100 and 2000; for adaptive atoms a quarter of that; on a tree as many as rows of
             one column, up to 250 000, and half as many of two, up to 100 000. Sparse weights find
             their own number.

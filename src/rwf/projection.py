@@ -28,6 +28,10 @@ from rwf.types import Array
 HIDDEN = 1e-3
 """Jitter of K_TT hides variances below this fraction of the noise."""
 
+LENGTH_SPREAD = 1.0
+"""Standard deviation a priori of the log length-scales of a block about their mean, in more than
+LOW_DIMENSION columns: dozens of them would otherwise follow the noise of a thousand rows."""
+
 LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 """Bounds of that jitter, relative to k(x, x)."""
 
@@ -101,10 +105,23 @@ def other_kernel(first: KernelShape, index: int, rng: np.random.Generator) -> Ke
     return replace(first, kernel=replace(first.kernel, log_lengths=lengths))
 
 
+def length_prior(kernel: HatMixture) -> tuple[float, Array]:
+    """log p(ℓ), but for a constant, and its gradient by θ: a flat prior in few columns."""
+    d = kernel.log_lengths.shape[1]
+    if d <= LOW_DIMENSION or not kernel.ard:
+        return 0.0, np.zeros(len(kernel.theta))
+    off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
+    gradient = np.hstack([np.zeros((kernel.n_blocks, 2)), -off / LENGTH_SPREAD**2])
+    return -0.5 * float(np.vdot(off, off)) / LENGTH_SPREAD**2, gradient.ravel()
+
+
 def climb_kernel(
     shape: KernelShape, trend: Stack | None, rows: Block, max_iter: int
 ) -> tuple[KernelShape, Start]:
-    """L-BFGS on the exact evidence of the rows over noise, trend and kernel."""
+    """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
+
+    In more than LOW_DIMENSION columns a prior holds the length-scales of a block together.
+    """
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
     groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
@@ -115,7 +132,9 @@ def climb_kernel(
     def objective(v: Array) -> tuple[float, Array]:
         s = unpack(v)
         e = exact_evidence(s.kernel, rows, Z, groups, s.log_trend, s.log_noise)
-        return e.value / n, np.concatenate([e.log_noise, e.log_priors, e.theta]) / n
+        prior, by_theta = length_prior(s.kernel)
+        gradient = np.concatenate([e.log_noise, e.log_priors, e.theta + by_theta])
+        return (e.value + prior) / n, gradient / n
 
     start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
     bounds = np.vstack(
@@ -160,3 +179,10 @@ def project(shape: KernelShape, trend: Stack | None, centers: Array) -> Shape:
     atoms = ProjectedFeatures.at(kernel, centers, jitter)
     maps = (atoms, *(trend.maps if trend is not None else ()))
     return Shape(Stack(maps), np.concatenate([[0.0], shape.log_trend]), shape.log_noise)
+
+
+def missing_variance(shape: Shape, rows: Block) -> float:
+    """The mean over rows of k(x, x) - ‖z(x)‖², which the atoms of projected features miss."""
+    atoms = shape.features.maps[0]
+    assert isinstance(atoms, ProjectedFeatures)
+    return float(atoms.missing(np.asarray(atoms(rows.X))).mean())

@@ -17,7 +17,13 @@ from rwf.features.frame import draw_frame
 from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
 from rwf.forms import Precision
-from rwf.projection import first_kernel, learn_kernel, project
+from rwf.projection import (
+    KernelShape,
+    first_kernel,
+    learn_kernel,
+    missing_variance,
+    project,
+)
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.sparse import Schedule, Smooth, fit_windows
@@ -46,6 +52,13 @@ EXACT_ROWS, SKETCH_ROWS = 1000, 500
 
 PROJECTED_COMPONENTS = 2500
 """Atoms of projected weights for more than ALL_ROWS rows."""
+
+MORE_COMPONENTS, MORE_ROWS = 5000, 20_000
+"""Atoms where PROJECTED_COMPONENTS miss more variance than the noise has, for up to so many rows:
+for more of them, a pass would take too long."""
+
+PROBES = 500
+"""Rows at which it is seen how much variance atoms miss."""
 
 ADAPTIVE_ROWS = 20_000
 """Rows by which atoms are placed."""
@@ -211,18 +224,22 @@ class ProjectedRecipe:
         trend: blocks of trend columns.
         n_blocks: blocks of the kernel; ``None`` takes three for few rows and one for many.
         exact_rows: rows whose exact evidence gives the kernel.
+        most: atoms where there is hardly any noise, if nobody asked for a number.
     """
 
     trend: Sequence[Family]
     n_blocks: int | None = None
     exact_rows: int = EXACT_ROWS
-    enough_rows: ClassVar[int] = ALL_ROWS
+    most: int = MORE_COMPONENTS
+    enough_rows: ClassVar[int] = 2 * MORE_COMPONENTS  # half of them without atoms, to be judged by
 
     def default_components(self, n: int) -> int:
-        return n if n <= ALL_ROWS else PROJECTED_COMPONENTS
+        if n <= ALL_ROWS:
+            return n
+        return min(n, self.most) if n <= MORE_ROWS else PROJECTED_COMPONENTS
 
     def sketch(self) -> Recipe:
-        return replace(self, exact_rows=SKETCH_ROWS)
+        return replace(self, exact_rows=SKETCH_ROWS, most=PROJECTED_COMPONENTS)
 
     def learn(self, lesson: Lesson) -> Learned:
         known, settings, rng = lesson.known, lesson.settings, lesson.rng
@@ -240,9 +257,23 @@ class ProjectedRecipe:
             progress=lesson.progress,
         )
         at_bounds = next(start.at_bounds for start in starts if start.chosen)
-        centers = some_rows(known, lesson.size, rng).X
         n_learned = len(shape.kernel.theta) + len(shape.log_trend) + k
-        return Learned(project(shape, trend, centers), tuple(starts), at_bounds, n_learned)
+        projected = self._project(shape, trend, lesson)
+        return Learned(projected, tuple(starts), at_bounds, n_learned)
+
+    def _project(self, shape: KernelShape, trend: Stack | None, lesson: Lesson) -> Shape:
+        """Atoms at as many rows as were asked for, or at fewer that do as well."""
+        known, rng = lesson.known, lesson.rng
+        if lesson.settings.n_components is None and lesson.size > ALL_ROWS:
+            few = project(shape, trend, some_rows(known, PROJECTED_COMPONENTS, rng).X)
+            missing = missing_variance(few, some_rows(known, PROBES, rng))
+            noise = float(np.exp(shape.log_noise.min()))
+            lesson.progress(
+                f"{PROJECTED_COMPONENTS} atoms miss a variance of {missing:.2g}; noise {noise:.2g}"
+            )
+            if missing <= noise:
+                return few
+        return project(shape, trend, some_rows(known, lesson.size, rng).X)
 
 
 @dataclass(frozen=True)
