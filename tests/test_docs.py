@@ -1,13 +1,16 @@
-"""Every Python example in README and docs runs, page by page, in one namespace per page."""
+"""Every example in README and docs runs: Python in one namespace per page, and the rwf command."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from docs.hooks.gallery import Example, run, scripts
+from rwf import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -17,9 +20,15 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 def test_examples_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "example"}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for block in blocks:
-        exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+    text = page.read_text(encoding="utf-8")
+    for language, block in re.findall(r"```(python|sh)\n(.*?)```", text, flags=re.DOTALL):
+        if language == "python":
+            exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+        for line in re.findall(r"^rwf .*$", block, flags=re.MULTILINE):
+            monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
+            with pytest.raises(SystemExit) as stopped:
+                cli.main()
+            assert not stopped.value.code, line
 
 
 @pytest.mark.parametrize("script", scripts(), ids=lambda script: script.stem)
