@@ -259,13 +259,13 @@ def curves(options: argparse.Namespace) -> None:
 
 
 def figures(options: argparse.Namespace) -> None:
-    """Draw the figures of the docs from stored rows.
+    """Draw the figures of the docs from stored rows, and maps, for which it fits again.
 
     Example: python -m experiments figures
     """
-    from experiments.figures import draw_all
+    from experiments.figures import draw_all, draw_maps
 
-    for path in draw_all(options.results):
+    for path in [*draw_all(options.results), *draw_maps(options.results)]:
         print(path.name)
 
 
@@ -281,13 +281,14 @@ def docs(options: argparse.Namespace) -> None:
 
 
 def report(options: argparse.Namespace) -> None:
-    """Draw the figures, rebuild the docs, and write all results as one page of HTML.
+    """Draw figures, rebuild the docs, and write all results as one page, from stored rows alone.
 
     Example: python -m experiments report
     """
+    from experiments.figures import draw_all
     from experiments.page import write_page
 
-    figures(options)
+    draw_all(options.results)
     docs(options)
     print(write_page().name)
 

@@ -138,7 +138,7 @@ def panels(
 
 
 def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
-    """Write every figure whose rows are stored; returns the files."""
+    """Write every figure that is made of stored rows alone; returns the files."""
     written = []
     for name, suite_name, draw, ylabel in (
         ("atoms", "atoms", error_by_atoms, lambda task: f"RMSE ({unit(task) or 'target'})"),
@@ -156,11 +156,11 @@ def draw_all(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
     drawn = curves.stored(results)
     if drawn:
         written.append(_save(curves.draw(drawn), directory / "curves.png"))
-    return written + draw_maps(results, directory)
+    return written
 
 
-def draw_maps(results: Path, directory: Path) -> list[Path]:
-    """Write every map whose row is stored and whose table is at hand; returns the files."""
+def draw_maps(results: Path = RESULTS, directory: Path = FIGURES) -> list[Path]:
+    """Fit again and write every map whose row is stored and whose table is at hand."""
     written = []
     for name, run in MAPPED.items():
         rows = read(results_file(name, results))

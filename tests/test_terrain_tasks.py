@@ -211,16 +211,16 @@ def test_a_map_has_the_truth_at_its_place_and_nothing_of_the_block_was_learned(h
 def test_a_map_is_drawn_where_its_row_is_stored_and_its_table_at_hand(hills, tmp_path, monkeypatch):
     run = Run("dem_jacksboro-block", "linear", 0)
     monkeypatch.setattr(figures, "MAPPED", {"terrain": run})
-    assert figures.draw_all(tmp_path, tmp_path / "drawn") == []
+    assert figures.draw_maps(tmp_path, tmp_path / "drawn") == []
     failed = row_of(run, {"error": "ValueError: no"}, SESSION)
     store.append(store.results_file("terrain", tmp_path), failed)
-    assert figures.draw_all(tmp_path, tmp_path / "drawn") == []
+    assert figures.draw_maps(tmp_path, tmp_path / "drawn") == []
     store.append(store.results_file("terrain", tmp_path), row_of(run, {"rmse": 2.0}, SESSION))
-    (path,) = figures.draw_all(tmp_path, tmp_path / "drawn")
+    (path,) = figures.draw_maps(tmp_path, tmp_path / "drawn")
     assert path.name == "terrain.png"
     assert path.stat().st_size > 1000
     monkeypatch.delenv("RWF_DATA")
-    assert figures.draw_all(tmp_path, tmp_path / "drawn") == []
+    assert figures.draw_maps(tmp_path, tmp_path / "drawn") == []
 
 
 def test_the_map_is_of_a_run_of_its_suite():

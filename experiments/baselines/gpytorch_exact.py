@@ -65,7 +65,7 @@ class GPyTorchExact:
                 model, lambda: -evidence(model(inputs), targets), [*model.parameters()]
             )
 
-        with seeded(self.random_state):
+        with seeded(self.random_state), _by_cholesky(len(rows)):
             self._model, self._report = train(candidate, self.budget, SCHEDULE)
         self._model.eval()
         return self
@@ -75,7 +75,8 @@ class GPyTorchExact:
         return mean, np.sqrt(std**2 + self._noise)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:
-        with torch.no_grad(), seeded(self.random_state):
+        n = len(self._model.train_targets)
+        with torch.no_grad(), seeded(self.random_state), _by_cholesky(n):
             found = [self._model(double(X[i : i + AT_ONCE])) for i in range(0, len(X), AT_ONCE)]
             mean = np.concatenate([f.mean.numpy() for f in found])
             return mean, np.sqrt(np.concatenate([f.variance.numpy() for f in found]))
@@ -90,3 +91,8 @@ class GPyTorchExact:
             "n_rows": len(self._model.train_targets),
             **self._report.facts(),
         }
+
+
+def _by_cholesky(n_rows: int) -> gpytorch.settings.max_cholesky_size:
+    """Beyond 800 rows GPyTorch would solve by conjugate gradients, which take longer for so few."""
+    return gpytorch.settings.max_cholesky_size(n_rows)
