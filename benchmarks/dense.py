@@ -89,11 +89,13 @@ class Case:
     """What to run.
 
     Args:
-        job: what is timed: "pass", "single", "threads", "evidence" or "predict".
+        job: what is timed: "pass", "single", "threads", "evidence" or "predict"; or "size", a pass
+            as the others, of another size.
         features: of which kind.
         inputs: d.
         limit: the largest multiple of the bare product that is allowed.
         share: of the rows that are asked for.
+        columns: as many times as many columns as are asked for.
     """
 
     job: str
@@ -101,10 +103,12 @@ class Case:
     inputs: int
     limit: float | None = None
     share: float = 1.0
+    columns: float = 1.0
 
     @property
     def name(self) -> str:
-        return f"{self.job}, {self.features}, d = {self.inputs}"
+        sizes = f", {self.columns:g} D, {self.share:g} N" if self.job == "size" else ""
+        return f"{self.job}, {self.features}, d = {self.inputs}{sizes}"
 
 
 GRADED = ("Mexican hat", "compact hat", "complex Morlet", "ridge", "Fourier")
@@ -119,6 +123,10 @@ CASES = {
         *(Case("threads", "Mexican hat", d, 1 / 1.7) for d in (1, 10)),
         *(Case("evidence", "Mexican hat", d, 3.2, 0.5) for d in (1, 10)),
         *(Case("predict", "Mexican hat", d, 1.6) for d in (1, 10)),
+        *(Case("size", "Mexican hat", 10, None, 1.0, columns) for columns in (0.1, 0.3)),
+        Case("size", "Mexican hat", 10, None, 0.1, 3.0),
+        *(Case("size", "Mexican hat", d, None, 0.1) for d in (1, 3, 10, 30, 100)),
+        *(Case("size", "Mexican hat", 10, None, share) for share in (0.01, 0.03, 0.3)),
     )
 }
 
@@ -186,7 +194,7 @@ def jobs(case: Case, stack: Stack, rows: Block) -> tuple[str, list[Pair]]:
     """The name of the bare product, and pairs of the whole and the bare that take as many rows."""
     p, n = stack.n_features, -(-len(rows) // SLICES)
     slices = list(rows.parts(n))
-    if case.job == "pass":
+    if case.job in ("pass", "size"):
         syrk = bare_syrk(n, p)
         return "dsyrk", [(partial(one_pass, stack, part), syrk) for part in slices]
     if case.job == "single":
@@ -220,7 +228,7 @@ def on_threads(threads: int, stack: Stack, rows: Block) -> None:
 
 def measure(case: Case, n: int, p: int) -> Row:
     rng = np.random.default_rng(1)
-    n = int(n * case.share)
+    n, p = int(n * case.share), int(p * case.columns)
     X = rng.normal(size=(n, case.inputs))
     rows = Block(X, np.sin(3 * X[:, :1]) + rng.normal(size=(n, 1)), np.ones(n))
     stack = features(case.features, p, X, rng)

@@ -40,6 +40,10 @@ columns in single precision: one pass checks and counts rows and draws a sample,
 learned on that, and one pass gives the moments. Memory is the largest that the process ever had,
 libraries included. RMSE is against the signal without its noise of {large.NOISE}."""
 
+SIZES = """\
+The same pass of Mexican hats by its size, on one core: how much of its time a bare `dsyrk` takes,
+and its flops, N·D·(D + 1), against the rate of the machine's own dgemm."""
+
 CLUSTER = """\
 A pass over a Dask array on clusters of processes on one machine, beside one worker in the same
 turn. *Waiting* partitions sleep before they are there, as if they came from a slow disk."""
@@ -101,6 +105,8 @@ def page(
 
 def _dense(rows: list[dense.Row]) -> list[str]:
     rates = [row.gemm_gflops for row in rows if row.job != "single"]
+    bounded = [row for row in rows if row.job != "size"]
+    sizes = [row for row in rows if row.job == "size"]
     return [
         "## The dense engine",
         "",
@@ -111,12 +117,27 @@ def _dense(rows: list[dense.Row]) -> list[str]:
         *(
             f"| {JOBS[row.job]} | {row.features} | {row.inputs} | {row.rows:,} | {row.columns:,} "
             f"| {row.ratio:.2f} | {_limit(row)} | {row.bare} |"
-            for row in rows
+            for row in bounded
+        ),
+        "",
+        SIZES,
+        "",
+        "| d | N | D | rows a second | `dsyrk` takes | of the rate of dgemm |",
+        "|---" * 6 + "|",
+        *(
+            f"| {row.inputs} | {row.rows:,} | {row.columns:,} | {row.rows / row.seconds:,.0f} "
+            f"| {1 / row.ratio:.0%} | {_share_of_gemm(row):.0%} |"
+            for row in sizes
         ),
         "",
         f"Cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with other work beside.",
         "Again: `python -m benchmarks dense --out benchmarks/dense.jsonl`, on a quiet machine.",
     ]
+
+
+def _share_of_gemm(row: dense.Row) -> float:
+    """Flops that a pass cannot do without, per second, over those of the machine's own product."""
+    return row.rows * row.columns * (row.columns + 1) / row.seconds / (1e9 * row.gemm_gflops)
 
 
 def _limit(row: dense.Row) -> str:

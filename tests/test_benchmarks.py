@@ -18,7 +18,8 @@ def test_the_page_shows_every_case_and_says_which_limits_are_missed():
     assert {row.case for row in rows} == set(dense.CASES)
     assert page.count("missed**") == sum(not row.within for row in rows)
     for row in rows:
-        assert f"| {row.features} | {row.inputs} | {row.rows:,} | " in page
+        kind = "" if row.job == "size" else f"{row.features} | "
+        assert f"| {kind}{row.inputs} | {row.rows:,} | {row.columns:,} | " in page
 
 
 def test_ratios_are_medians_of_pairs():
@@ -28,7 +29,7 @@ def test_ratios_are_medians_of_pairs():
     assert ratio == 3.0
 
 
-@pytest.mark.parametrize("job", ["pass", "single", "threads", "evidence", "predict"])
+@pytest.mark.parametrize("job", ["pass", "single", "threads", "evidence", "predict", "size"])
 def test_every_job_is_measured(job):
     case = next(case for case in dense.CASES.values() if case.job == job)
     row = dense.measure(case, 4000, 20)
