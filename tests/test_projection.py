@@ -153,7 +153,7 @@ def test_what_atoms_miss_is_added_up_to_what_the_noise_already_holds():
     assert_allclose(few.extra(np.array([1.0])), 0.3 / 1.6 * (2.0 - 0.8))
 
 
-@pytest.mark.parametrize("d, ard", [(1, True), (3, True), (4, True), (9, True), (9, False)])
+@pytest.mark.parametrize("d, ard", [(1, True), (16, True), (17, True), (40, True), (40, False)])
 def test_the_prior_holds_many_length_scales_together(d, ard, rng):
     """It is a normal density about their mean, with that mean as a free parameter."""
     kernel = make_kernel(rng, d, 2, ard)
@@ -168,7 +168,7 @@ def test_the_prior_holds_many_length_scales_together(d, ard, rng):
         for e in step * np.eye(len(theta))
     ]
     assert_allclose(gradient, differences, atol=1e-8)
-    if d <= 3 or not ard:
+    if d <= 16 or not ard:
         assert value == 0.0
     else:
         expected = -kernel.log_lengths.var(axis=1).sum() * d / (2 * LENGTH_SPREAD**2)

@@ -28,9 +28,9 @@ from rwf.types import Array
 HIDDEN = 1e-3
 """Jitter of K_TT hides variances below this fraction of the noise."""
 
-LENGTH_SPREAD = 1.0
-"""Standard deviation a priori of the log length-scales of a block about their mean, in more than
-LOW_DIMENSION columns: dozens of them would otherwise follow the noise of a thousand rows."""
+LENGTH_SPREAD, MANY_LENGTHS = 1.0, 16
+"""Standard deviation a priori of the log length-scales of a block about their mean, where they are
+more than so many: dozens of them would otherwise follow the noise of a thousand rows."""
 
 LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 """Bounds of that jitter, relative to k(x, x)."""
@@ -108,7 +108,7 @@ def other_kernel(first: KernelShape, index: int, rng: np.random.Generator) -> Ke
 def length_prior(kernel: HatMixture) -> tuple[float, Array]:
     """log p(ℓ), but for a constant, and its gradient by θ: a flat prior in few columns."""
     d = kernel.log_lengths.shape[1]
-    if d <= LOW_DIMENSION or not kernel.ard:
+    if d <= MANY_LENGTHS or not kernel.ard:
         return 0.0, np.zeros(len(kernel.theta))
     off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
     gradient = np.hstack([np.zeros((kernel.n_blocks, 2)), -off / LENGTH_SPREAD**2])
@@ -120,7 +120,7 @@ def climb_kernel(
 ) -> tuple[KernelShape, Start]:
     """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
 
-    In more than LOW_DIMENSION columns a prior holds the length-scales of a block together.
+    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together.
     """
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
