@@ -66,7 +66,7 @@ def test_demo_json_is_the_only_thing_on_standard_output(run, tmp_path):
     assert answer["random_state"] == 5
     assert answer["figure"] == str(tmp_path / "demo.png")
     methods = {row["method"] for row in answer["rows"]}
-    assert methods == {"RWF, as printed", "RWF", "RFF", "RWF, sparse"}
+    assert methods == {"RWF, as printed", "RFF", "RWF, adaptive", "RWF, sparse"}
     assert all(row["scores"]["rmse"] > 0 for row in answer["rows"])
 
 

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,7 +37,7 @@ def _sparse(n_components: int, n_restarts: int, random_state: int) -> RWFRegress
 METHODS: Mapping[str, Callable[..., Regressor]] = {
     "RWF, as printed": RWFRegressor.from_paper,
     "RFF": RFFRegressor,
-    "RWF": RWFRegressor,
+    "RWF, adaptive": partial(RWFRegressor, prior="adaptive"),
     "RWF, sparse": _sparse,
 }
 """What the demo compares: each takes n_components, n_restarts and random_state."""
@@ -161,7 +162,8 @@ def _draw(fitted: list[_Fitted], test: Sample) -> Figure:
 
 def _title(row: DemoRow) -> str:
     error, covered = row.scores["rmse"], row.scores["coverage"]
-    return f"{row.method}: RMSE {error:.3f}, 95 % intervals cover {covered:.1%}"
+    columns = f"{row.features} columns"
+    return f"{row.method}, {columns}: RMSE {error:.3f}, 95 % intervals cover {covered:.1%}"
 
 
 def _limits(y: Array) -> tuple[float, float]:
@@ -173,9 +175,9 @@ def _limits(y: Array) -> tuple[float, float]:
 
 def _save(figure: Figure, path: Path) -> None:
     """Write beside the target, then rename: a reader never sees half a file."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        figure.savefig(partial, format="png", dpi=150)
-        partial.replace(path)
+        figure.savefig(beside, format="png", dpi=150)
+        beside.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
