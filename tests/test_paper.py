@@ -43,16 +43,21 @@ def test_printed_numbers_stand_beside_ours_and_never_beside_other_data(tmp_path)
 
 def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     values = {
+        **{(task, method): 3.0 for task in ("energy", "naval") for method in paper.COUNTED},
         ("energy", "rwf"): 1.0,
         ("energy", "dgp"): 1.0,
         ("naval", "rwf"): 2.0,
         ("naval", "dgp"): 1.0,
         ("naval", "linear"): 0.1,  # not among the paper's methods
+        ("concrete", "rwf"): 1.0,  # the best of two methods, which says nothing
+        ("concrete", "rff"): 2.0,
     }
     keep(tmp_path, values)
     text = paper.count(tmp_path)
+    assert "On the 2 of 13 tasks" in text
     assert "best or tied in **3 of 6** cells" in text
-    assert "non-stationary methods on 1 of 2 tables" in text
+    assert "non-stationary methods on 1." in text
+    assert f"| concrete | not yet: 2 of {len(paper.COUNTED)} methods |" in text
     assert "| energy | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP, two layers ᶜ) |" in text
     assert text.count("| deep GP, two layers ᶜ ") == 3
 
