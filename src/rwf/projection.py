@@ -120,7 +120,8 @@ def climb_kernel(
 ) -> tuple[KernelShape, Start]:
     """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
 
-    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together.
+    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together; its log
+    density is then part of what is reported as evidence.
     """
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
