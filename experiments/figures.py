@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
 STYLES: Mapping[str, tuple[str, str, str]] = {
-    "rwf": ("RWF, projected", "#0072B2", "o"),
+    "rwf": ("RWF, default", "#0072B2", "o"),
     "rwf-independent": ("RWF, independent", "#56B4E9", "s"),
     "rff": ("RFF", "#D55E00", "^"),
     "rwf-quick": ("RWF, one start", "#56B4E9", "s"),

@@ -254,8 +254,8 @@ NOTES = (
     "⁸ On Delaunay's triangles or tetrahedra, the nearest row outside their hull. Its error bar is "
     "one standard deviation for all rows, from a tenth of the training rows.",
     "⁹ Length, amplitude, noise and mean by the marginal likelihood of all training rows.",
-    "ᵃ 500 inducing points, ARD; Adam and natural gradients on batches of 1024 rows, until the "
-    "bound settles, and for 180 s at most.",
+    "ᵃ 500 inducing points, ARD; Adam, with the best posterior of up to 12 000 rows in closed form "
+    "and natural gradients on batches of more, until the bound settles, and for 180 s at most.",
     "ᵇ Four components, exact; the best of five starts by evidence, in 180 s at most. A random "
     "subset of 1000 training rows where there are more than 2048.",
     "ᶜ 100 inducing points a layer; Adam on batches of 1024 rows, until the bound settles, and for "

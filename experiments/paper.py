@@ -151,48 +151,49 @@ def printed_alone(name: str) -> Callable[[Path], str]:
 def count(results: Path) -> str:
     """In how many cells RWF is best or tied, task by task, and how often it is the fastest.
 
-    A task counts once every method has all its rows: among a few, being the best says little.
+    A task counts by the splits on which every method has a row: among a few methods, being the
+    best says little.
     """
     suite, rows = stored(results)
     tasks = [task for task in suite.tasks if of_task(rows, task)]
     if not tasks:
         return missing(suite)
-    lines = ["| task | RMSE | CRPS | NLL | CPU seconds, RWF | next non-stationary |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines = ["| task | splits | RMSE | CRPS | NLL | CPU seconds, RWF | next non-stationary |"]
+    lines.append("|---" * 7 + "|")
     n_best = n_fastest = n_tasks = 0
     for task in tasks:
-        those = of_task(rows, task)
-        n_methods = sum(_is_whole(suite, those, name) for name in COUNTED)
-        if n_methods < len(COUNTED):
-            under_way = f"not yet: {n_methods} of {len(COUNTED)} methods"
-            lines.append(f"| {task} | {under_way} | – | – | – | – |")
+        shared = _on_shared_splits(of_task(rows, task))
+        if not shared:
+            lines.append(f"| {task} | not all methods yet | – | – | – | – | – |")
             continue
-        winners = [_winners(suite, those, field) for field in SCORES]
-        own, (seconds, rival) = _times(those)
+        winners = [_winners(shared, field) for field in SCORES]
+        own, (seconds, rival) = _times(shared)
         n_tasks += 1
         n_best += sum("rwf" in names for names in winners)
         n_fastest += own <= seconds
         cells = ["**RWF**" if "rwf" in names else _listed(names) for names in winners]
         other = f"{seconds:.1f} ({LABELS[rival]})" if rival else "–"
-        lines.append(f"| {task} | {' | '.join(cells)} | {own:.1f} | {other} |")
+        n_splits = len({row["split"] for row in shared})
+        lines.append(f"| {task} | {n_splits} | {' | '.join(cells)} | {own:.1f} | {other} |")
     summary = (
-        f"On the {n_tasks} of {len(suite.tasks)} tasks that have all rows of all methods, RWF, as "
-        f"it comes, is best or tied in **{n_best} of {3 * n_tasks}** cells, and the fastest of the "
+        f"On the {n_tasks} of {len(suite.tasks)} tasks that have rows of all methods, RWF, as it "
+        f"comes, is best or tied in **{n_best} of {3 * n_tasks}** cells, and the fastest of the "
         f"non-stationary methods on {n_fastest}."
     )
     return summary + "\n\n" + "\n".join(lines)
 
 
-def _is_whole(suite: Suite, rows: Sequence[Row], method: str) -> bool:
-    """Whether a method has a row, or a failure, for each of its splits."""
-    return sum(row["method"] == method for row in rows) == len(suite.splits_of(method))
+def _on_shared_splits(rows: Sequence[Row]) -> list[Row]:
+    """Rows of the splits on which every counted method has one, if only a failure."""
+    splits = [{row["split"] for row in rows if row["method"] == name} for name in COUNTED]
+    return [row for row in rows if row["split"] in set.intersection(*splits)]
 
 
-def _winners(suite: Suite, rows: Sequence[Row], field: str) -> set[str]:
+def _winners(rows: Sequence[Row], field: str) -> set[str]:
     cells = {
         name: cell_of([row for row in rows if row["method"] == name], field) for name in COUNTED
     }
-    return best_cells(cells, MEASURES[field], _splits_of(suite))
+    return best_cells(cells, MEASURES[field])
 
 
 def _listed(names: set[str]) -> str:

@@ -108,26 +108,20 @@ def _unsettled(row: Row) -> bool:
     return isinstance(facts, dict) and facts.get("converged") is False
 
 
-def best_cells(
-    column: Mapping[str, Cell], measure: Measure, n_splits: Callable[[str], int]
-) -> set[str]:
-    """The names of the cells to print in bold.
+def best_cells(column: Mapping[str, Cell], measure: Measure) -> set[str]:
+    """The names of the cells to print in bold: compared on the splits that all methods have.
 
     Args:
-        column: the cells of one column by the names of their methods.
+        column: the cells of one column by the names of their methods. Those that failed on some
+            split are not compared.
         measure: what they hold.
-        n_splits: how many splits a method is meant to have. While a column is under way, it is
-            compared on what the furthest methods have.
     """
-    most = max((len(cell.values) for cell in column.values()), default=0)
-    whole = {
-        name: cell
-        for name, cell in column.items()
-        if cell.values and len(cell.values) >= min(most, n_splits(name)) and not cell.errors
-    }
+    whole = {name: cell for name, cell in column.items() if cell.values and not cell.errors}
     if measure.better is None or not whole:
         return set()
     shared = set.intersection(*(set(cell.by_split) for cell in whole.values()))
+    if not shared:
+        return set()
     compared = {name: cell.on(shared) for name, cell in whole.items()}
     badness = {name: measure.badness(cell.mean) for name, cell in compared.items()}
     best = min(badness, key=lambda name: badness[name])
@@ -206,7 +200,14 @@ def column_of(
         name: cell_of([row for row in rows if row["method"] == name], measure.field)
         for name in names
     }
-    form, best = format_of(cells, measure), best_cells(cells, measure, n_splits)
+    return column_of_cells(cells, measure, title, n_splits)
+
+
+def column_of_cells(
+    cells: Mapping[str, Cell], measure: Measure, title: str, n_splits: Callable[[str], int]
+) -> Column:
+    """Cells as texts, the best in bold; arguments as in :func:`column_of`."""
+    form, best = format_of(cells, measure), best_cells(cells, measure)
     return Column(
         title + (f", 1e{form.power}" if form.power else ""),
         {name: cell_text(cell, form, n_splits(name), name in best) for name, cell in cells.items()},
@@ -218,10 +219,10 @@ def present(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
     return [name for name in names if any(row["method"] == name for row in rows)]
 
 
-def markdown(names: Sequence[str], columns: Sequence[Column]) -> str:
-    """A table of methods by columns."""
+def markdown(names: Sequence[str], columns: Sequence[Column], corner: str = "method") -> str:
+    """A table of methods, or of whatever the corner says, by columns."""
     titles = [column.title for column in columns]
-    lines = ["| method | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
+    lines = [f"| {corner} | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     lines += [
         f"| {LABELS.get(name, name)} | "
         + " | ".join(column.texts.get(name, "–") for column in columns)
@@ -232,7 +233,11 @@ def markdown(names: Sequence[str], columns: Sequence[Column]) -> str:
 
 
 def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
-    """The tables of one measure: methods by tasks, or methods by settings for every task."""
+    """The tables of one measure.
+
+    Methods by tasks; where a grid has several values, methods by values for every task, or with a
+    single method values by tasks.
+    """
     if not rows:
         return missing(suite)
     measure = MEASURES[field]
@@ -248,6 +253,8 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
             for task in suite.tasks
         ]
         return f"**{measure.title}**\n\n{markdown(names, columns)}"
+    if len(suite.all_methods) == 1:
+        return _values_by_tasks(suite, rows, measure, axis)
     parts = []
     for task in suite.tasks:
         those = of_task(rows, task)
@@ -264,6 +271,22 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
         parts.append(f"**{measure.title}: {task_title(task, measure)}**")
         parts.append(markdown(names, columns))
     return "\n\n".join(parts)
+
+
+def _values_by_tasks(suite: Suite, rows: Sequence[Row], measure: Measure, axis: str) -> str:
+    """What the values of a setting make of the one method of a suite."""
+    columns = []
+    for task in suite.tasks:
+        cells = {
+            str(value): cell_of(
+                [row for row in of_task(rows, task) if _setting(row, axis) == value], measure.field
+            )
+            for value in suite.grid[axis]
+        }
+        title = task_title(task, measure)
+        columns.append(column_of_cells(cells, measure, title, lambda _: len(suite.splits)))
+    names = [str(value) for value in suite.grid[axis]]
+    return f"**{measure.title}**\n\n{markdown(names, columns, corner=axis)}"
 
 
 def of_task(rows: Sequence[Row], task: str) -> list[Row]:

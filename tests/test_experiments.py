@@ -284,7 +284,12 @@ def test_slow_methods_get_the_first_splits_and_are_compared_on_them(tmp_path):
     assert "| **RWF, the default** | 1.40 ± 0.24 |" in text  # lower, thanks to splits of its own
     assert "ᵃ | **1.80 ± 0.00** |" in text
     text = suite_tables(suite, [row for row in rows if row["split"] != 1], "rmse")
-    assert "ᵃ | 1.80 (1 of 2) |" in text  # not whole, hence not compared
+    assert "ᵃ | **1.80** (1 of 2) |" in text  # compared on the one split that all have
+    kept = [row for row in rows if row["method"] != "svgp" or row["split"] == 0]
+    text = suite_tables(
+        suite, [row for row in kept if row["method"] == "svgp" or row["split"]], "rmse"
+    )
+    assert text.count("**") == 4  # of the title and of our label: no split is shared
     rows[2]["facts"] = {"converged": False}
     assert "ᵃ | **1.80 ± 0.00** † |" in suite_tables(suite, rows, "rmse")
 
@@ -425,6 +430,20 @@ def test_a_suite_with_a_grid_has_a_table_for_every_task():
     text = suite_tables(load_suite("atoms"), atoms_rows(), "rmse")
     assert text.count("| method | n_components = 100 |") == 3
     assert text.count("| RFF on our engine | **1.02 ± 0.02** | **1.01 ± 0.01** |") == 3
+
+
+def test_with_a_single_method_the_values_of_the_grid_are_compared():
+    suite = load_suite("ablation-shifts")
+    rows = [
+        row_of(
+            run, {"rmse": {"data": 1.0, "box": 2.0, "hull": 3.0}[run.settings["shifts"]]}, SESSION
+        )
+        for run in suite.runs()
+    ]
+    text = suite_tables(suite, rows, "rmse")
+    assert "| shifts | five-plateaus | airfoil (dB) |" in text
+    assert text.count("**1.00 ± 0.00**") == len(suite.tasks)
+    assert text.count("| 2.00 ± 0.00 ") == len(suite.tasks)
 
 
 def test_figures_are_drawn_from_the_rows_there_are(tmp_path):

@@ -7,20 +7,32 @@ r"""A sparse variational Gaussian process: M inducing points stand for all rows.
 The bound is a sum over rows, so a mini-batch gives an unbiased estimate of it and a step costs
 O(BM² + M³) whatever n. Z, the kernel and the noise follow Adam; m and S follow natural gradients,
 for which the bound with a Gaussian likelihood is quadratic: a full step on all rows finds the best
-q, and with Z all rows that is the exact posterior. References: Hensman, Fusi and Lawrence (2013),
-Gaussian processes for big data; Salimbeni, Eleftheriadis and Hensman (2018), Natural gradients in
-practice. The model and its bound are gpytorch's.
+q, and with Z all rows that is the exact posterior.
+
+Where rows are few, all of them are a step. Then q need not be followed, for at its best the bound
+is a function of the other parameters alone: with A = L⁻¹K(Z, X)/σ, LLᵀ = K(Z, Z), and
+r = (y − μ)/σ,
+
+.. math::
+    \log N(r \mid 0, I + A^\top A) - n \log \sigma
+    - \tfrac12 \sum_n \bigl(k(x_n, x_n)/\sigma^2 - \|A_n\|^2\bigr).
+
+References: Hensman, Fusi and Lawrence (2013), Gaussian processes for big data; Salimbeni,
+Eleftheriadis and Hensman (2018), Natural gradients in practice; Titsias (2009), Variational
+learning of inducing variables. The model and the bound of a batch are gpytorch's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Self
 
 import gpytorch
 import numpy as np
 import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
 from sklearn.cluster import MiniBatchKMeans
 
 from experiments.baselines.training import (
@@ -49,6 +61,15 @@ FEW = 3
 
 NATURAL_RATE = 0.1
 """The part of the way to the batch's best q that a step takes."""
+
+FEW_ROWS, BATCH = 12_000, 1024
+"""Up to so many rows all of them are a step, which costs O(nM²); of more, a batch is one."""
+
+BATCHED, WHOLE = Schedule(rate=0.01), Schedule(rate=0.15, window=25, short=1)
+"""How Adam walks by batches, whose losses are noisy, and by all rows."""
+
+INDUCING_RATE = 0.01
+"""Adam's for the inducing points, which lie close together where columns are few."""
 
 AT_ONCE = 2000
 """Rows that are predicted together."""
@@ -98,6 +119,35 @@ class SparseGP(gpytorch.models.ApproximateGP):
         elbo = gpytorch.mlls.VariationalELBO(self.likelihood, self, num_data=n)
         return elbo(self(X), y)
 
+    def best_bound(self, X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """The bound per row that the best q reaches, by all rows."""
+        A, r = self._whitened(X, y)
+        variance, n = self.likelihood.noise.squeeze(), len(y)
+        density = torch.distributions.LowRankMultivariateNormal(
+            torch.zeros_like(r), A.T, torch.ones_like(r)
+        )
+        missed = self.covar_module(X, diag=True).sum() / variance - (A**2).sum()
+        return (density.log_prob(r) - 0.5 * missed) / n - 0.5 * variance.log()
+
+    def take_best(self, X: torch.Tensor, y: torch.Tensor) -> None:
+        """Set q to its best: of the precision I + AAᵀ, and of the mean that it makes of Ar."""
+        strategy = self.variational_strategy
+        with torch.no_grad():
+            A, r = self._whitened(X, y)
+            strategy._variational_distribution.natural_vec.copy_(A @ r)
+            strategy._variational_distribution.natural_mat.copy_(
+                -0.5 * (torch.eye(len(A)).to(A) + A @ A.T)
+            )
+        strategy.variational_params_initialized.fill_(1)  # else gpytorch begins with the prior
+
+    def _whitened(self, X: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A and r."""
+        strategy, noise = self.variational_strategy, self.likelihood.noise.sqrt()
+        Z = strategy.inducing_points
+        L = psd_safe_cholesky(self.covar_module(Z).add_jitter(strategy.jitter_val).to_dense())
+        A = torch.linalg.solve_triangular(L, self.covar_module(Z, X).to_dense(), upper=False)
+        return A / noise, (y - self.mean_module(X)) / noise
+
 
 class SVGP:
     """A sparse variational Gaussian process in standardised units.
@@ -106,9 +156,10 @@ class SVGP:
         random_state: seed of the centres, the batches and the starts.
         kernel: "se" or "matern32", with a length for each column.
         n_inducing: M.
-        batch: rows of a step.
+        batch: rows of a step, by default all up to :data:`FEW_ROWS`, and :data:`BATCH` of more.
         budget: seconds of training.
-        rate: of Adam.
+        rate: of Adam, but for inducing points; by default :data:`WHOLE`'s where all rows are a
+            step, and else :data:`BATCHED`'s.
         tolerance: nats per row that a window of steps must gain, or training has settled.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
@@ -119,9 +170,9 @@ class SVGP:
         random_state: int,
         kernel: str = "matern32",
         n_inducing: int = 500,
-        batch: int = 1024,
+        batch: int | None = None,
         budget: float = BUDGET,
-        rate: float = 0.01,
+        rate: float | None = None,
         tolerance: float = 1e-3,
         n_starts: int | None = None,
         max_steps: int | None = None,
@@ -131,31 +182,42 @@ class SVGP:
         self.n_inducing = n_inducing
         self.batch = batch
         self.budget = budget
-        self.schedule = Schedule(rate=rate, tolerance=tolerance, max_steps=max_steps)
+        self.rate = rate
+        self.tolerance = tolerance
         self.n_starts = n_starts
+        self.max_steps = max_steps
 
     def fit(self, X: Array, y: Array) -> Self:
         n, d = X.shape
         Z = double(centres(X, self.n_inducing, self.random_state))
         rows, targets = double(X), double(y)
+        batch = self.batch or (n if n <= FEW_ROWS else BATCH)
 
         def make(k: int) -> Candidate[SparseGP]:
             model = SparseGP(self.kernel, Z.clone(), start_length(d, k))
             model.train()
-            drawn = batches(n, self.batch)
+            if batch >= n:
+                return Candidate(model, lambda: -model.best_bound(rows, targets), _groups(model))
+            drawn = batches(n, batch)
 
             def loss() -> torch.Tensor:
-                batch = next(drawn)
-                return -model.bound(rows[batch], targets[batch], n)
+                some = next(drawn)
+                return -model.bound(rows[some], targets[some], n)
 
             natural = gpytorch.optim.NGD(
                 model.variational_parameters(), num_data=n, lr=NATURAL_RATE
             )
-            return Candidate(model, loss, list(model.hyperparameters()), companions=[natural])
+            return Candidate(model, loss, _groups(model), companions=[natural])
 
+        own = WHOLE if batch >= n else BATCHED
+        schedule = replace(
+            own, rate=self.rate or own.rate, tolerance=self.tolerance, max_steps=self.max_steps
+        )
         n_starts = self.n_starts or (3 if d <= FEW else 1)
         with seeded(self.random_state):
-            self._model, self._report = train(make, self.budget, self.schedule, n_starts)
+            self._model, self._report = train(make, self.budget, schedule, n_starts)
+        if batch >= n:
+            self._model.take_best(rows, targets)
         self._model.eval()
         return self
 
@@ -182,6 +244,13 @@ class SVGP:
             "gpytorch": gpytorch.__version__,
             **self._report.facts(),
         }
+
+
+def _groups(model: SparseGP) -> list[dict[str, object]]:
+    """What Adam moves, with the rates that differ."""
+    Z = model.variational_strategy.inducing_points
+    others = [parameter for parameter in model.hyperparameters() if parameter is not Z]
+    return [{"params": others}, {"params": [Z], "lr": INDUCING_RATE}]
 
 
 def start_length(d: int, index: int) -> float:
