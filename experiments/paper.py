@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.methods import LABELS, NOTES
+from experiments.curves import plain_label
+from experiments.methods import NOTES
 from experiments.plan import Suite, load_suite
 from experiments.store import RESULTS, Row
 from experiments.tables import (
@@ -172,7 +173,7 @@ def count(results: Path) -> str:
         n_best += sum("rwf" in names for names in winners)
         n_fastest += own <= seconds
         cells = ["**RWF**" if "rwf" in names else _listed(names) for names in winners]
-        other = f"{seconds:.1f} ({LABELS[rival]})" if rival else "–"
+        other = f"{seconds:.1f} ({_short(rival)})" if rival else "–"
         n_splits = len({row["split"] for row in shared})
         lines.append(f"| {task} | {n_splits} | {' | '.join(cells)} | {own:.1f} | {other} |")
     summary = (
@@ -197,7 +198,13 @@ def _winners(rows: Sequence[Row], field: str) -> set[str]:
 
 
 def _listed(names: set[str]) -> str:
-    return " and ".join(LABELS[name] for name in COUNTED if name in names)
+    short = dict.fromkeys(_short(name) for name in COUNTED if name in names)
+    return " and ".join(short)
+
+
+def _short(name: str) -> str:
+    """The label of a method up to its first comma: what it is, without the details."""
+    return plain_label(name).split(",")[0].split(" on ")[0]
 
 
 def _times(rows: Sequence[Row]) -> tuple[float, tuple[float, str]]:
@@ -220,7 +227,9 @@ def anchors(results: Path) -> str:
         those = [row for row in of_task(rows, anchor.task) if row["method"] == anchor.method]
         cell = cell_of(those, "rmse")
         seen = _seen(cell)
-        lines.append(f"| {LABELS[anchor.method]} | {anchor.task} | {anchor.limit:g} | {seen} |")
+        lines.append(
+            f"| {plain_label(anchor.method)} | {anchor.task} | {anchor.limit:g} | {seen} |"
+        )
     return "\n".join(lines)
 
 
