@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from experiments.methods import LABELS, make
+from experiments.methods import make, plain_label
 from experiments.plan import load_suite
 from experiments.run import Run
 from experiments.store import JSON, RESULTS, Row, append, read, results_file
@@ -82,8 +82,3 @@ def draw(rows: Sequence[Row], columns: int = 4) -> Figure:
     for ax in axes.ravel()[len(rows) :]:
         ax.set_visible(False)
     return figure
-
-
-def plain_label(name: str) -> str:
-    """The label of a method without the marks of Markdown and of notes."""
-    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠ ")

@@ -281,3 +281,8 @@ def make(name: str, settings: Mapping[str, JSON], random_state: int) -> Method:
     if name not in METHODS:
         raise ValueError(f"no method {name!r}: use one of {', '.join(METHODS)}, or module:factory.")
     return METHODS[name](settings, random_state)
+
+
+def plain_label(name: str) -> str:
+    """The label of a method without the marks of Markdown and of notes."""
+    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠ ")

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.curves import plain_label
-from experiments.methods import NOTES
+from experiments.methods import NOTES, plain_label
 from experiments.plan import Suite, load_suite
 from experiments.store import RESULTS, Row
 from experiments.tables import (
