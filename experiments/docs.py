@@ -12,10 +12,9 @@ from pathlib import Path
 
 from experiments import paper, peers, theory
 from experiments.figures import FIGURES
-from experiments.methods import NOTES
 from experiments.plan import load_suite
 from experiments.store import RESULTS
-from experiments.tables import conditions, failures, suite_tables
+from experiments.tables import explained, suite_tables
 
 ROOT = Path(__file__).parent.parent
 SECTION = re.compile(
@@ -32,11 +31,7 @@ def tables_section(suite_name: str, *fields: str) -> Callable[[Path], str]:
         if not rows:
             return suite_tables(suite, rows, fields[0])
         parts = [suite_tables(suite, rows, field) for field in fields]
-        notes = [note for note in NOTES if any(note[0] in part for part in parts)]
-        failed = failures(rows)
-        parts += ["  \n".join(notes)] if notes else []
-        parts += [f"Failed runs:\n\n{failed}"] if failed else []
-        return "\n\n".join([*parts, conditions(rows)])
+        return explained(parts, rows)
 
     return build
 

@@ -258,8 +258,9 @@ NOTES = (
     "and natural gradients on batches of more, until the bound settles, and for 180 s at most.",
     "ᵇ Four components, exact; the best of five starts by evidence, in 180 s at most. A random "
     "subset of 1000 training rows where there are more than 2048.",
-    "ᶜ 100 inducing points a layer; Adam on batches of 1024 rows, until the bound settles, and for "
-    "180 s at most. Its Gaussian has the mean and the variance of a mixture of 100 draws.",
+    "ᶜ 100 inducing points a layer; Adam on batches of 256 rows, of 1024 where there are at most "
+    "three columns, until the bound settles, and for 180 s at most. Its Gaussian has the mean and "
+    "the variance of a mixture of 100 draws.",
     "ᵈ Matérn-3/2, a length for each column from 20 places; parameters by the posterior density of "
     "at most 1000 training rows, the best of five starts in 180 s at most; then the posterior of "
     "at most 2000.",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.methods import NOTES, plain_label
+from experiments.methods import plain_label
 from experiments.plan import Suite, load_suite
 from experiments.store import RESULTS, Row
 from experiments.tables import (
@@ -24,8 +24,7 @@ from experiments.tables import (
     best_cells,
     cell_of,
     column_of,
-    conditions,
-    failures,
+    explained,
     markdown,
     missing,
     of_task,
@@ -97,11 +96,7 @@ def experiment(name: str, *tasks: str) -> Callable[[Path], str]:
             return missing(suite)
         parts = [table(suite, rows, name, tasks, field) for field in (*SCORES, "coverage95")]
         parts += [table(suite, rows, name, tasks, "fit_cpu_seconds")]
-        notes = [note for note in NOTES if any(note[0] in part for part in parts)]
-        failed = failures(rows)
-        parts += ["  \n".join(notes)] if notes else []
-        parts += [f"Failed runs:\n\n{failed}"] if failed else []
-        return "\n\n".join([*parts, conditions(rows)])
+        return explained(parts, rows)
 
     return build
 

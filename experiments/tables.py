@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from experiments.methods import LABELS
+from experiments.methods import LABELS, NOTES
 from experiments.plan import Suite
 from experiments.store import JSON, Row
 from experiments.tasks import unit
@@ -302,6 +302,15 @@ def task_title(task: str, measure: Measure) -> str:
     return f"{task} ({unit(task)})" if has_unit else task
 
 
+def explained(tables: Sequence[str], rows: Sequence[Row]) -> str:
+    """Tables of these rows, the notes on their marks, what failed, and under what conditions."""
+    # A mark stands behind a blank: the square of a unit does not.
+    notes = [note for note in NOTES if any(f" {note[0]}" in table for table in tables)]
+    failed = failures(rows)
+    parts = [*tables, "  \n".join(notes), f"Failed runs:\n\n{failed}" if failed else ""]
+    return "\n\n".join(part for part in [*parts, conditions(rows)] if part)
+
+
 def failures(rows: Sequence[Row]) -> str:
     """Every failed run with its message, or nothing."""
     return "\n".join(
@@ -317,12 +326,16 @@ def conditions(rows: Sequence[Row]) -> str:
         return ""
     rates = [cast(float, row["dgemm_gflops"]) for row in rows if row["dgemm_gflops"] is not None]
     threads = sorted({cast(int, row["threads"]) for row in rows})
-    packages = {str(name) for row in rows for name in cast(dict[str, JSON], row["versions"])}
-    seen = {
-        name: sorted({str(cast(dict[str, JSON], row["versions"]).get(name)) for row in rows})
-        for name in packages
+    installed = {
+        (name, str(version))
+        for row in rows
+        for name, version in cast(dict[str, JSON], row["versions"]).items()
+        if version is not None
     }
-    listed = ", ".join(f"{name} {' and '.join(seen[name])}" for name in sorted(seen))
+    seen: dict[str, list[str]] = {}
+    for name, version in sorted(installed):
+        seen.setdefault(name, []).append(version)
+    listed = ", ".join(f"{name} {' and '.join(versions)}" for name, versions in seen.items())
     ends = sorted({f"{min(rates):.0f}", f"{max(rates):.0f}"}, key=float) if rates else []
     speed = f" of {' to '.join(ends)} GFLOP/s (dgemm)" if ends else ""
     return (

@@ -15,7 +15,7 @@ from experiments.methods import LABELS, METHODS, make
 from experiments.plan import load_suite, suite_names
 from experiments.run import FUNCTION_SCORES, MEASURED, Run, measure, plain, row_of
 from experiments.session import Conditions, pending, perform
-from experiments.tables import MEASURES, suite_tables
+from experiments.tables import MEASURES, explained, suite_tables
 
 SESSION = {"threads": 1, "dgemm_gflops": 50.0, "versions": {"rwf": "0.1.0"}}
 
@@ -395,6 +395,15 @@ def test_a_table_is_rebuilt_from_its_lines_whatever_their_order(tmp_path):
     assert suite_tables(suite, rows, "rmse") == TABLE
     assert suite_tables(suite, rows[::-1], "rmse") == TABLE
     assert "No rows are stored yet" in suite_tables(suite, [], "rmse")
+
+
+def test_tables_are_followed_by_notes_on_their_marks_and_by_versions_without_gaps():
+    with_torch = {**SESSION, "versions": {"rwf": "1", "torch": "2"}}
+    without = {**SESSION, "versions": {"rwf": "1", "torch": None}}
+    rows = [row_of(Run("energy", "svgp", k), {}, v) for k, v in enumerate((with_torch, without))]
+    text = explained(["| method | energy (kWh/m²) |", "| SVGP, Matérn-3/2 ᵃ | 1.0 † |"], rows)
+    assert [part[0] for part in text.split("\n")[-5:-2] if part] == ["ᵃ", "†"]
+    assert text.endswith("; rwf 1, torch 2.")
 
 
 def test_coverage_is_best_where_it_is_nearest_to_nominal(tmp_path):

@@ -122,6 +122,16 @@ def test_an_error_on_rows_kept_back_is_what_is_watched():
     assert float(place) < 1.2
 
 
+def test_a_start_that_rows_kept_back_like_best_is_kept():
+    place = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    watch = lambda: abs(place.item() - 1.0)  # noqa: E731 - and every step leads away from 1
+    candidate = Candidate(place, lambda: ((place - 3) ** 2).sum(), [place], watch)
+    place, report = train(lambda _: candidate, 60, Schedule(rate=0.01, window=10))
+    assert float(place) == 1.0
+    assert report.loss == 0.0
+    assert report.steps == 30  # every window is a plateau: two decays, and the end
+
+
 def test_a_step_that_fails_is_taken_back_at_a_lower_rate():
     place = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
     loss = lambda: torch.log(place).sum()  # noqa: E731 - the slope grows towards a wall at 0

@@ -55,6 +55,13 @@ JITTER = 1e-6
 NOISE = 0.05
 """The variance of the noise to start from, in variances of y."""
 
+EXACT_STEPS, NOISY_STEPS = (1024, 0.01), (256, 0.03)
+"""Rows of a step and the rate of Adam: of few columns, and of more.
+
+With many columns a step is dear, and many noisy ones settle sooner, at a higher bound. With few
+they settle at a lower one: a function of one column that jumps wants exact steps.
+"""
+
 POINTS = 50_000
 """Draws of rows that go through the layers together in predictions."""
 
@@ -175,10 +182,10 @@ class DeepGP:
         layers: how many; with one it is a sparse variational process.
         n_inducing: M, of each layer.
         width: outputs of hidden layers; by default as many as there are columns, at most 30.
-        batch: rows of a step.
+        batch: rows of a step; by default 1024 for few columns, and else 256.
         n_draws: Gaussians in the mixture of a prediction.
         budget: seconds of training.
-        rate: of Adam.
+        rate: of Adam; by default 0.01 for few columns, and else 0.03.
         tolerance: nats per row that a window of steps must gain, or training has settled.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
@@ -190,10 +197,10 @@ class DeepGP:
         layers: int = 2,
         n_inducing: int = 100,
         width: int | None = None,
-        batch: int = 1024,
+        batch: int | None = None,
         n_draws: int = 100,
         budget: float = BUDGET,
-        rate: float = 0.01,
+        rate: float | None = None,
         tolerance: float = 1e-3,
         n_starts: int | None = None,
         max_steps: int | None = None,
@@ -205,27 +212,31 @@ class DeepGP:
         self.batch = batch
         self.n_draws = n_draws
         self.budget = budget
-        self.schedule = Schedule(rate=rate, tolerance=tolerance, max_steps=max_steps)
+        self.rate = rate
+        self.tolerance = tolerance
         self.n_starts = n_starts
+        self.max_steps = max_steps
 
     def fit(self, X: Array, y: Array) -> Self:
         n, d = X.shape
+        batch, rate = EXACT_STEPS if d <= FEW else NOISY_STEPS
+        schedule = Schedule(self.rate or rate, tolerance=self.tolerance, max_steps=self.max_steps)
         Z = centres(X, self.n_inducing, self.random_state)
         rows, targets = double(X), double(y)
 
         def make(k: int) -> Candidate[Stack]:
             model = stack(X, Z, self.layers, self.width or min(d, WIDEST), k)
-            drawn = batches(n, self.batch)
+            drawn = batches(n, self.batch or batch)
 
             def loss() -> torch.Tensor:
-                batch = next(drawn)
-                return -model.bound(rows[batch], targets[batch], n)
+                some = next(drawn)
+                return -model.bound(rows[some], targets[some], n)
 
             return Candidate(model, loss, list(model.parameters()))
 
         n_starts = self.n_starts or (3 if d <= FEW else 1)
         with seeded(self.random_state):
-            self._model, self._report = train(make, self.budget, self.schedule, n_starts)
+            self._model, self._report = train(make, self.budget, schedule, n_starts)
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:

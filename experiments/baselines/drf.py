@@ -66,13 +66,20 @@ LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-3, 0.3), (2, 
 would regularise nothing.
 """
 
-SEARCH = 0.4
-"""The part of the budget in which choices compete and the best is trained: the first member."""
+SEARCH = 1 / 3
+"""The part of the budget in which choices compete and the best is trained: the first member.
 
-BATCH, WINDOW = 1024, 100
-"""Rows of a step, and steps after which the held-back rows are asked."""
+Half of it is for the competition, so that each of five members has a sixth of the budget.
+"""
 
-DECAY, N_DECAYS = 0.5, 4
+BATCH, WINDOW = 128, 300
+"""Rows of a step, and steps after which the held-back rows are asked.
+
+Maps come from far: a draw of N(0, 1) is much longer than the Θ of the largest density, and many
+cheap steps bring it there sooner than few exact ones.
+"""
+
+DECAY, N_DECAYS = 0.2, 2
 """Of the rate, where they say that nothing was gained: few rows say so by chance, too."""
 
 START_ROWS = 4000
@@ -220,7 +227,7 @@ class DeepRandomFeatures:
         n_members: int = 5,
         width: int = 1000,
         bottleneck: int = 128,
-        rate: float = 1e-3,
+        rate: float = 0.02,
         tolerance: float = 1e-3,
         max_steps: int | None = None,
     ) -> None:

@@ -73,7 +73,8 @@ class Candidate(Generic[M]):
         model: whatever the caller wants back.
         loss: the loss per row, each call on a batch and a sample of its own.
         parameters: what Adam moves: tensors, or groups with rates of their own, as torch has them.
-        validation: an error on rows kept back; where there is one, it is watched, not the loss.
+        validation: an error on rows kept back; where there is one, it is watched, not the loss,
+            and from the start on, which may be the best that there is.
         companions: optimisers of further parameters, such as natural gradients. They step along.
     """
 
@@ -173,6 +174,8 @@ class _Walk(Generic[M]):
         adam = torch.optim.Adam(self.candidate.parameters, lr=self.schedule.rate)
         self._optimisers = (adam, *self.candidate.companions)
         self._kept = self._copy()
+        if self.candidate.validation is not None:
+            self.lowest = self._before = self.candidate.validation()
 
     def go(self, deadline: float, windows: int | None = None) -> None:
         """Walk until it has converged, for so many windows, or up to the deadline.
