@@ -120,10 +120,14 @@ def _shrinkage(rule: Rule, wavelet: str) -> Factory:
     return lambda settings, seed: Shrinkage(rule, wavelet, **settings)
 
 
+PLAIN: Settings = {"mix_columns": False, "second_opinion": False}
+"""Wavelets alone, on the columns as they are."""
+
 METHODS: Mapping[str, Factory] = MappingProxyType(
     {
         "rwf": _rwf(),
-        "rwf-nolog": _rwf(log_skewed=False),
+        "rwf-plain": _rwf(**PLAIN),
+        "rwf-nolog": _rwf(log_skewed=False, **PLAIN),
         "rwf-independent": _rwf(prior="independent"),
         "rwf-projected": _rwf(prior="projected"),
         "rwf-cells": _rwf(prior="cells"),
@@ -133,7 +137,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "rwf-tree-plain": _rwf(engine="tree", noise="constant", error_bars="global"),
         "rwf-second": _rwf(engine="tree", second_opinion=True),
         "rwf-2000": _rwf(n_components=2000, engine="dense", prior="cells"),
-        "rwf-quick": _rwf(n_restarts=0, max_iter=30),
+        "rwf-quick": _rwf(n_restarts=0, max_iter=30, **PLAIN),
         "rwf-morlet": _rwf(wavelet="complex_morlet"),
         "rwf-paper": _from_paper,
         "rff": _rff(),
@@ -182,7 +186,8 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "rwf": "**RWF, the default**",
-        "rwf-nolog": "RWF without the log of skewed columns",
+        "rwf-plain": "RWF, columns not mixed, nearest rows not asked",
+        "rwf-nolog": "the same, without the log of skewed columns",
         "rwf-independent": "RWF, independent weights",
         "rwf-projected": "RWF, projected weights",
         "rwf-cells": "RWF, weights by cells",
@@ -192,7 +197,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "rwf-tree-plain": "RWF, a tree, one noise and one scale of errors",
         "rwf-second": "**RWF, a tree, and the nearest rows**",
         "rwf-2000": "RWF, weights by cells, D = 2000",
-        "rwf-quick": "RWF, one start of 30 iterations",
+        "rwf-quick": "RWF, one start of 30 iterations, wavelets alone",
         "rwf-morlet": "RWF, independent weights, complex Morlet wavelet",
         "rwf-paper": "RWF as printed in the paper ³",
         "rff": "RFF on our engine",

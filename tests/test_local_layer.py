@@ -173,8 +173,9 @@ def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
     assert found[2] == 1.0
 
 
-def test_rows_that_judge_are_a_tenth_and_not_too_many(rng):
-    held = rows_to_judge(1000, rng)
-    assert len(np.unique(held)) == len(held) == 100
+def test_rows_that_judge_are_a_tenth_and_neither_too_few_nor_too_many(rng):
+    held = rows_to_judge(4000, rng)
+    assert len(np.unique(held)) == len(held) == 400
     assert (np.diff(held) > 0).all()
+    assert [len(rows_to_judge(n, rng)) for n in (0, 100, 1000, 2000)] == [0, 30, 300, 300]
     assert len(rows_to_judge(10**6, rng)) == 5000

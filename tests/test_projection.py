@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +16,13 @@ from rwf.features import ConstantFamily, LinearFamily, Stack
 from rwf.features.mixture import HatMixture, ProjectedFeatures
 from rwf.projection import (
     LENGTH_SPREAD,
+    MIXING_SPREAD,
     KernelShape,
     Remainder,
     climb_kernel,
     first_kernel,
+    kernel_prior,
     learn_kernel,
-    length_prior,
     missing_variance,
     other_kernel,
     project,
@@ -27,16 +30,20 @@ from rwf.projection import (
 from rwf.rows import Block
 
 
-def make_kernel(rng, d=2, blocks=2, ard=True):
+def make_kernel(rng, d=2, blocks=2, ard=True, mix=False):
     lengths = rng.normal(0.4, 0.3, (blocks, d if ard else 1))
     lengths = np.broadcast_to(lengths, (blocks, d)).copy()
-    return HatMixture(rng.normal(0.3, 0.4, blocks), rng.normal(0.2, 0.5, blocks), lengths, ard)
+    mixing = rng.normal(0.1, 0.3, (blocks, d, d)) * (1 - np.eye(d)) if mix else None
+    heights, roughness = rng.normal(0.3, 0.4, blocks), rng.normal(0.2, 0.5, blocks)
+    return HatMixture(heights, roughness, lengths, ard, mixing)
 
 
 def by_definition(kernel, X, Y):
     d, K = X.shape[1], 0.0
     for b in range(kernel.n_blocks):
-        Q = (((X[:, None] - Y) / np.exp(kernel.log_lengths[b])) ** 2).sum(-1)
+        mixing = np.eye(d) if kernel.mixing is None else np.eye(d) + kernel.mixing[b]
+        U = np.einsum("nmj,jk->nmk", X[:, None] - Y, mixing)
+        Q = ((U / np.exp(kernel.log_lengths[b])) ** 2).sum(-1)
         s = 2.0 ** (-np.arange(9) / 2)
         w = s ** (2 * np.exp(kernel.log_roughness[b]))
         hats = [(1 - Q / t**2 / d) * np.exp(-Q / t**2 / 2) for t in s]
@@ -49,14 +56,15 @@ def by_definition(kernel, X, Y):
 @given(seed=st.integers(0, 99), d=st.integers(1, 5), n=st.integers(1, 12), m=st.integers(1, 9))
 def test_the_kernel_is_its_formula(seed, d, n, m):
     rng = np.random.default_rng(seed)
-    kernel = make_kernel(rng, d, 1 + seed % 3)
+    kernel = make_kernel(rng, d, 1 + seed % 3, mix=seed % 2 == 1)
     X, Y = rng.normal(3.0, 2.0, (n, d)), rng.normal(3.0, 2.0, (m, d))
     assert_allclose(kernel(X, Y), by_definition(kernel, X, Y), atol=1e-13 * kernel.diagonal)
 
 
+@pytest.mark.parametrize("mix", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 5, 20])
-def test_the_kernel_is_positive_definite_with_a_constant_diagonal(d, rng):
-    kernel = make_kernel(rng, d, 3)
+def test_the_kernel_is_positive_definite_with_a_constant_diagonal(d, mix, rng):
+    kernel = make_kernel(rng, d, 3, mix=mix)
     K = kernel(*[rng.normal(3.0, 2.0, (80, d))] * 2)
     assert_allclose(np.diag(K), kernel.diagonal, rtol=1e-12)
     assert np.linalg.eigvalsh(K).min() > -1e-12 * kernel.diagonal
@@ -76,11 +84,22 @@ def test_far_rows_are_exactly_uncorrelated(rng):
     assert (kernel(np.zeros((1, 2)), np.full((1, 2), 1e6)) == 0.0).all()
 
 
-def make_problem(rng, n=30, k=1, ard=True):
+def test_lengths_say_how_far_one_column_must_move_alone(rng):
+    plain, mixed = (make_kernel(rng, 3, 2, mix=mix) for mix in (False, True))
+    assert_allclose(plain.lengths, np.exp(plain.log_lengths), rtol=1e-12)
+    for b in range(2):
+        steps = mixed.coordinates(b, np.diag(mixed.lengths[b]))
+        assert_allclose(np.linalg.norm(steps, axis=1), 1.0, rtol=1e-12)
+    none = replace(mixed, mixing=np.zeros_like(mixed.mixing))
+    X = rng.normal(3.0, 2.0, (7, 3))
+    assert_allclose(none(X, X), replace(none, mixing=None)(X, X), rtol=1e-12)
+
+
+def make_problem(rng, n=30, k=1, ard=True, mix=False):
     X = rng.normal(3.0, 2.0, (n, 2))
     rows = Block(X, rng.normal(1.5, 1.0, (n, k)), rng.integers(1, 4, n).astype(float))
     trend = Stack((ConstantFamily().draw(0, X, rng), LinearFamily().draw(0, X, rng)))
-    return make_kernel(rng, ard=ard), rows, trend
+    return make_kernel(rng, ard=ard, mix=mix), rows, trend
 
 
 def test_the_exact_evidence_is_the_gaussian_density_of_repeated_rows(rng):
@@ -94,10 +113,11 @@ def test_the_exact_evidence_is_the_gaussian_density_of_repeated_rows(rng):
     assert_allclose(e.value, multivariate_normal(cov=C).logpdf(y), rtol=1e-9)
 
 
+@pytest.mark.parametrize("mix", [False, True])
 @pytest.mark.parametrize("ard", [True, False])
 @pytest.mark.parametrize("k", [1, 2])
-def test_every_gradient_of_the_exact_evidence_is_its_central_difference(ard, k, rng):
-    kernel, rows, trend = make_problem(rng, k=k, ard=ard)
+def test_every_gradient_of_the_exact_evidence_is_its_central_difference(ard, k, mix, rng):
+    kernel, rows, trend = make_problem(rng, k=k, ard=ard, mix=mix)
 
     def at(v):
         moved = kernel.with_theta(v[k + 2 :])
@@ -153,26 +173,47 @@ def test_what_atoms_miss_is_added_up_to_what_the_noise_already_holds():
     assert_allclose(few.extra(np.array([1.0])), 0.3 / 1.6 * (2.0 - 0.8))
 
 
+def prior_differences(kernel, step=1e-6):
+    theta = kernel.theta
+    ends = [
+        [kernel_prior(kernel.with_theta(theta + sign * e))[0] for sign in (1, -1)]
+        for e in step * np.eye(len(theta))
+    ]
+    return -np.diff(ends)[:, 0] / (2 * step)
+
+
 @pytest.mark.parametrize("d, ard", [(1, True), (16, True), (17, True), (40, True), (40, False)])
 def test_the_prior_holds_many_length_scales_together(d, ard, rng):
     """It is a normal density about their mean, with that mean as a free parameter."""
     kernel = make_kernel(rng, d, 2, ard)
-    value, gradient = length_prior(kernel)
-    theta, step = kernel.theta, 1e-6
-    differences = [
-        (
-            length_prior(kernel.with_theta(theta + e))[0]
-            - length_prior(kernel.with_theta(theta - e))[0]
-        )
-        / (2 * step)
-        for e in step * np.eye(len(theta))
-    ]
-    assert_allclose(gradient, differences, atol=1e-8)
+    value, gradient = kernel_prior(kernel)
+    assert_allclose(gradient, prior_differences(kernel), atol=1e-8)
     if d <= 16 or not ard:
         assert value == 0.0
     else:
         expected = -kernel.log_lengths.var(axis=1).sum() * d / (2 * LENGTH_SPREAD**2)
         assert_allclose(value, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("d, ard", [(1, True), (4, True), (18, True), (4, False)])
+def test_the_prior_keeps_columns_apart(d, ard, rng):
+    kernel = make_kernel(rng, d, 2, ard, mix=True)
+    plain = kernel_prior(replace(kernel, mixing=None))[0]
+    value, gradient = kernel_prior(kernel)
+    assert_allclose(value - plain, -((kernel.mixing / MIXING_SPREAD) ** 2).sum() / 2, rtol=1e-10)
+    assert_allclose(gradient, prior_differences(kernel), atol=1e-7)
+
+
+def test_columns_that_act_together_are_mixed(rng):
+    """Of a wave along the sum of two columns, evidence and predictions gain by mixing them."""
+    X = rng.normal(size=(160, 2))
+    y = np.sin(3 * X.sum(axis=1, keepdims=True)) + 0.1 * rng.normal(size=(160, 1))
+    rows = Block(X, y, np.ones(160))
+    shape, report = climb_kernel(first_kernel(1, 2, (), 1, ard=True, mix=True), None, rows, 60)
+    _, alone = climb_kernel(first_kernel(1, 2, (), 1, ard=True), None, rows, 60)
+    assert report.log_evidence_per_row > alone.log_evidence_per_row + 0.3
+    along, across = shape.kernel.coordinates(0, np.array([[1.0, 1.0], [1.0, -1.0]]))
+    assert np.linalg.norm(along) > 3 * np.linalg.norm(across)
 
 
 def test_many_length_scales_do_not_follow_the_noise(rng):

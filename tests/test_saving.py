@@ -31,6 +31,7 @@ from rwf.errors import (
     MeanOnlyError,
     ModelFileError,
     NewerModelFileError,
+    RowsInFileWarning,
     UnsavableModelError,
 )
 from rwf.model import FittedModel
@@ -97,6 +98,9 @@ MODELS = {
     "paper": lambda: RWFRegressor.from_paper(40, **QUICK).fit(*line()),
     "projected": lambda: RWFRegressor(40, prior="projected", **QUICK).fit(*plane()),
     "all rows": lambda: RWFRegressor(prior="projected", **QUICK).fit(*plane(60)),
+    "mixed": lambda: RWFRegressor(
+        40, prior="projected", second_opinion=False, **QUICK
+    ).fit(*plane(3100)),
     "cells": lambda: RWFRegressor(60, prior="cells", noise="constant", **QUICK).fit(*line()),
     "varying": lambda: RWFRegressor(60, prior="cells", noise="varying", **QUICK).fit(*line()),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
@@ -115,7 +119,7 @@ MODELS = {
         60, engine="tree", second_opinion=True, **QUICK
     ).fit(*terrain(1200)),
 }  # fmt: skip
-DATA = {"projected", "all rows", "RFF", "pruned projected", "pruned RFF"}
+DATA = {"projected", "all rows", "mixed", "RFF", "pruned projected", "pruned RFF"}
 
 
 @cache
@@ -330,7 +334,7 @@ def test_means_alone_are_the_same(name, path):
     model = fitted(name)
     small = saved(model, path, mean_only=True)
     X = queries(model)
-    if "projected" in name or name == "all rows":  # the same function, by another sum
+    if "projected" in name or name in ("all rows", "mixed"):  # the same function, another sum
         assert_allclose(small.predict(X), model.predict(X), rtol=1e-9)
     else:
         assert_array_equal(small.predict(X), model.predict(X), strict=True)
@@ -374,7 +378,7 @@ def test_means_alone_say_what_they_lack(path):
 def test_no_target_is_in_a_file(name, path):
     model = fitted(name)
     if name in DATA:
-        _, y = plane(60 if name == "all rows" else 150)
+        _, y = plane({"all rows": 60, "mixed": 3100}.get(name, 150))
     elif name in ("tree", "wavelets"):
         _, y = terrain(600 if name == "tree" else 150)
     elif name == "root":
@@ -393,10 +397,13 @@ def test_no_target_is_in_a_file(name, path):
 def test_rows_are_saved_only_if_they_may_be(path):
     model = fitted("opinion")
     with pytest.raises(ValueError, match="pass with_rows=True"):
-        model.save(path)
+        model.save(path, with_rows=False)
     with pytest.raises(ValueError, match="save it without mean_only"):
         model.save(path, mean_only=True, with_rows=True)
     assert not path.exists()
+    with pytest.warns(RowsInFileWarning, match="second_opinion=False"):
+        model.save(path)
+    assert isinstance(rwf.load(path).correction_, SecondOpinion)
 
 
 class Sombrero(rwf.RadialWavelet):

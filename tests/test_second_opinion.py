@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from rwf import RWFRegressor
+from rwf import RWFRegressor, fitting, recipes
 from rwf.calibration import Calibration
 from rwf.error_scale import ErrorScale
 from rwf.posterior import Prediction
@@ -154,7 +154,7 @@ def test_where_only_noise_is_left_nothing_is_asked(seed):
 
 
 def test_few_rows_are_not_asked():
-    X, y = terrain(299, 0)
+    X, y = terrain(333, 0)
     assert not isinstance(tree(40).fit(X, y).correction_, SecondOpinion)
 
 
@@ -189,7 +189,62 @@ def test_dense_models_have_it_too(new):
     assert len(layer(model).rows[0]) == 600
     rmse = [np.sqrt(np.mean((new[1] - p) ** 2)) for p in (model.predict(new[0]), y.mean())]
     assert rmse[0] < 0.5 * rmse[1]
-    assert RWFRegressor().second_opinion is False
+
+
+# -------------------------------------------------------------------------------- where it is asked
+
+
+def table(n, d, seed=0):
+    """Near a curve in many columns, along which y is rougher than a few atoms can tell."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(2.0, 9.0, n)
+    X = np.sin(np.arange(1, d + 1) * u[:, None] / 4) + 1e-3 * rng.normal(size=(n, d))
+    return X, 30.0 + np.sin(25 * u) + 0.01 * rng.normal(size=n)
+
+
+QUICK = {"max_iter": 5, "n_restarts": 0, "random_state": 0}
+
+
+def asked(model):
+    return isinstance(model.correction_, SecondOpinion)
+
+
+@pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
+def test_by_itself_a_table_of_projected_weights_asks_its_nearest_rows():
+    X, y = table(700, 4)
+    model = RWFRegressor(20, **QUICK).fit(X, y)
+    assert asked(model)
+    alone = RWFRegressor(20, second_opinion=False, **QUICK).fit(X, y)
+    assert not asked(alone)
+    new, truth = table(500, 4, seed=1)
+    errors = [np.sqrt(np.mean((truth - m.predict(new)) ** 2)) for m in (model, alone)]
+    assert errors[0] < 0.5 * errors[1]
+    assert not asked(RWFRegressor(20, **QUICK).fit(X[:, :3], y))
+    assert not asked(RWFRegressor(20, prior="independent", **QUICK).fit(X, y))
+    assert asked(RWFRegressor(20, prior="independent", second_opinion=True, **QUICK).fit(X, y))
+    assert not asked(RWFRegressor.from_paper(20, **QUICK).fit(X, y))
+
+
+@pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
+def test_by_itself_it_keeps_neither_streams_nor_too_many_rows(monkeypatch):
+    X, y = table(700, 4)
+    begun = RWFRegressor(20, **QUICK).partial_fit(X, y)
+    assert not asked(begun)
+    assert asked(RWFRegressor(20, second_opinion=True, **QUICK).partial_fit(X, y))
+    assert asked(
+        RWFRegressor(20, **QUICK).fit(lambda: iter([(X[:300], y[:300]), (X[300:], y[300:])]))
+    )
+    monkeypatch.setattr(fitting, "ASKED_ROWS", 699)
+    assert not asked(RWFRegressor(20, **QUICK).fit(X, y))
+    monkeypatch.setattr(fitting, "ASKED_ROWS", 700)
+    assert asked(RWFRegressor(20, **QUICK).fit(X, y))
+    monkeypatch.setattr(recipes.ProjectedRecipe, "enough_rows", 100)  # more rows are a stream
+    assert not asked(RWFRegressor(20, **QUICK).fit(lambda: iter([(X, y)])))
+
+
+def test_an_unknown_wish_is_refused():
+    with pytest.raises(ValueError, match="use True, False or 'auto'"):
+        RWFRegressor(second_opinion="always").fit(*table(50, 4))
 
 
 # -------------------------------------------------------------------------------------- its rows

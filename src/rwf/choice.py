@@ -13,11 +13,18 @@ from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.models import log_density
 from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.rows import Block, hold_out
+from rwf.sparse_model import SparseShape
 from rwf.starts import Start
+from rwf.training import Shape
+from rwf.tree_model import TreeShape
 from rwf.varying import Source
 
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
+
+HOPELESS = 0.5
+"""Nats a row by which a recipe may be behind the best before it, with noise and error bars that are
+the same everywhere. Beyond, it gets no others: they take long, and hardly ever make up for that."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +32,8 @@ class ChosenRecipe:
     """Whichever of several recipes predicts held-out rows best.
 
     Args:
-        candidates: recipes by name. Those for which there are too many rows stand back; the first
-            is taken where there are too few to compete.
+        candidates: recipes by name, the dearest first. Those for which there are too many rows
+            stand back; the first is taken where there are too few to compete.
     """
 
     candidates: Mapping[str, Recipe]
@@ -56,19 +63,16 @@ class ChosenRecipe:
         kept, held = hold_out(some_rows(known, CHOICE_ROWS, rng), CHOICE_HELD_OUT, rng)
         if len(held) < ENOUGH_SCORES:
             return learned(next(iter(able.values())), known, rng)
-        densities = {}
-        for (name, recipe), stream in zip(able.items(), rng.spawn(len(able)), strict=True):
+        densities: dict[str, float] = {}
+        streams = dict(zip(able, rng.spawn(len(able)), strict=True))
+        for name in reversed(able):
+            own = replace(lesson, known=kept, rng=streams[name])
             try:
-                found = learned(recipe.sketch(), kept, stream)
-                own = replace(lesson, known=kept, rng=stream)
-                # Each competes with the noise and the error bars that suit it.
-                model, scale = build(found.shape, own, Source(None, kept, len(kept)))
+                shape = learned(able[name].sketch(), kept, streams[name]).shape
+                densities[name] = _held_out(shape, own, held, max(densities.values(), default=None))
             except (NotSparseError, NotPositiveDefiniteError) as reason:
                 lesson.progress(f"prior {name!r} stands back: {reason}")
                 continue
-            X = lesson.scaler.original_inputs(held.X)
-            factors = None if scale is None else scale.variances(model, X)
-            densities[name] = float(log_density(model, held, factors).mean())
             lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
         if not densities:
             return learned(next(iter(able.values())), known, rng)  # which says what is wrong
@@ -84,3 +88,26 @@ class ChosenRecipe:
             for s in found.starts
         )
         return replace(found, starts=chosen + tried)
+
+
+def _held_out(
+    shape: Shape | SparseShape | TreeShape, lesson: Lesson, held: Block, best: float | None
+) -> float:
+    """Mean log density of held-out rows, with the noise and the error bars that suit the shape.
+
+    Where these cannot help it to the best so far, they are not learned.
+    """
+
+    def density(lesson: Lesson) -> float:
+        model, scale = build(shape, lesson, Source(None, lesson.known, len(lesson.known)))
+        X = lesson.scaler.original_inputs(held.X)
+        factors = None if scale is None else scale.variances(model, X)
+        return float(log_density(model, held, factors).mean())
+
+    if best is not None and lesson.settings.noise == "auto" and isinstance(shape, Shape):
+        settings = replace(lesson.settings, noise="constant", local_errors=False)
+        (other,) = lesson.rng.spawn(1)  # so that what follows does not depend on this
+        plain = density(replace(lesson, settings=settings, rng=other))
+        if plain < best - HOPELESS:
+            return plain
+    return density(lesson)

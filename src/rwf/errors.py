@@ -55,3 +55,7 @@ class NoAtomsNearbyWarning(UserWarning):
 
 class NoImprovementWarning(UserWarning):
     """The fitted model predicts no better than a constant or a straight line."""
+
+
+class RowsInFileWarning(UserWarning):
+    """A model file holds all training rows, and nobody said that this is meant."""

@@ -23,6 +23,7 @@ from rwf.recipes import (
     CellsRecipe,
     ProjectedRecipe,
     Recipe,
+    SecondOpinions,
     SparseRecipe,
     TreeRecipe,
 )
@@ -96,14 +97,18 @@ class RWFRegressor(FeatureRegressor):
             amplitude; ``None`` takes two radial and one ridge.
         ard: one length-scale per column and block, instead of one in all.
         log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
+        mix_columns: with ``ard`` and projected weights, for more than 3000 rows of 4 to 16 columns,
+            learn also which columns act together, so that atoms may be narrow along any direction.
         trend: "linear", "constant" or "none".
         noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
             leave-one-out densities for up to three columns and takes "constant" for more.
         error_bars: "local" lets error bars follow the size of leave-one-out errors by place, in up
             to three columns and where that raises their density; "global" does not.
         second_opinion: ask the 16 nearest training rows too, and blend both by how they do on
-            unseen rows. It finds what is finer than the atoms, so it is for dense grids and
-            rasters; but then the model keeps all training rows.
+            unseen rows, if that clearly raises their density. It finds what is finer than the
+            atoms, but then the model keeps all training rows. "auto" does so for projected weights
+            in four or more columns, of up to 100 000 rows that :meth:`fit` gets in memory; for
+            dense grids and rasters, say ``True``.
         fill: in up to three columns, give f back the prior variance that local atoms lack in gaps
             and beyond the data.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
@@ -129,10 +134,11 @@ class RWFRegressor(FeatureRegressor):
         blocks: Sequence[Literal["radial", "ridge"]] | None = None,
         ard: bool = True,
         log_skewed: bool = True,
+        mix_columns: bool = True,
         trend: Trend = "linear",
         noise: Noise = "auto",
         error_bars: ErrorBars = "local",
-        second_opinion: bool = False,
+        second_opinion: SecondOpinions = "auto",
         fill: bool = True,
         variances: Variances = "block",
         precision: Precision = "double",
@@ -151,6 +157,7 @@ class RWFRegressor(FeatureRegressor):
         self.blocks = blocks
         self.ard = ard
         self.log_skewed = log_skewed
+        self.mix_columns = mix_columns
         self.trend = trend
         self.noise = noise
         self.error_bars = error_bars
@@ -192,6 +199,7 @@ class RWFRegressor(FeatureRegressor):
             trend="none",
             noise="constant",
             error_bars="global",
+            second_opinion=False,
             fill=False,
             variances="unit",
             max_iter=max_iter,

@@ -258,11 +258,14 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     @property
     def length_scales_(self) -> Array:
-        """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns."""
+        """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns.
+
+        Where columns are mixed, it is how far a column must move alone.
+        """
         scaler, lengths = self.model_.scaler, []
         for part in self.model_.maps:
             if isinstance(part, ProjectedFeatures):
-                lengths += list(np.exp(part.kernel.log_lengths))
+                lengths += list(part.kernel.lengths)
             elif part.n_lengths:
                 lengths.append(np.exp(part.theta[: part.n_lengths]))
         table = np.full((len(lengths), len(scaler.X.center)), np.nan)

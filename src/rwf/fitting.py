@@ -14,6 +14,7 @@ from rwf.building import build
 from rwf.clusters import draw, rows_of
 from rwf.corrections import Correction
 from rwf.fit_report import FitReport, report_on
+from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.recipes import (
     SAMPLE_ROWS,
@@ -30,10 +31,15 @@ from rwf.second_opinion import learn_second_opinion
 from rwf.sources import Reader
 from rwf.starts import Progress
 from rwf.streams import Journal, read_all
+from rwf.training import LOW_DIMENSION
 from rwf.varying import Source
 
 STREAM_SAMPLE = 2**20
 """Rows of a stream on which recipes learn that want all rows, such as the tree's."""
+
+
+ASKED_ROWS = 100_000
+"""Up to so many rows of a table the nearest ones are asked, unless somebody decides."""
 
 
 @dataclass
@@ -147,8 +153,9 @@ def fit_stream(
     prepared = None if keeper is None else keeper.prepared
     if prepared is None:
         endless = recipe_for(sys.maxsize)
-        if settings.second_opinion or isinstance(endless, SparseRecipe):
-            why = "second_opinion=True" if settings.second_opinion else "prior='sparse'"
+        asks = settings.second_opinion is True
+        if asks or isinstance(endless, SparseRecipe):
+            why = "second_opinion=True" if asks else "prior='sparse'"
             rows = read_all(reader, why)
             return fit(rows, recipe_for(len(rows)), settings, rng, progress)
         most = settings.n_components or endless.default_components(sys.maxsize)
@@ -189,8 +196,7 @@ def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch
     model, scale = build(learned.shape, lesson, source)
     correction: Correction | None = scale
     watch.lap("pass and tuning")
-    if lesson.settings.second_opinion:
-        assert isinstance(source.rows, Block)
+    if isinstance(source.rows, Block) and _asks_nearest(lesson, model, source.n_rows):
         standardized = source.rows if source.scaler is None else source.scaler.rows(source.rows)
         correction = learn_second_opinion(model, scale, standardized, rng) or scale
         watch.lap("second opinion")
@@ -213,3 +219,12 @@ def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch
         f"{report.nll:.4f} nats per row"
     )
     return model, correction, report
+
+
+def _asks_nearest(lesson: Lesson, model: Model, n: int) -> bool:
+    """Whether the nearest of n rows, all in memory, are asked what they say."""
+    wanted, d = lesson.settings.second_opinion, lesson.known.X.shape[1]
+    if wanted != "auto":
+        return wanted
+    projected = isinstance(model, FittedModel) and model.projected is not None
+    return projected and d > LOW_DIMENSION and n <= ASKED_ROWS

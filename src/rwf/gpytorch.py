@@ -260,11 +260,13 @@ def _projected_slopes(features: ProjectedFeatures, X: Array, R: Array) -> Array:
     G = solve_triangular(features.L, R.T, lower=True, trans="T").T  # gradient by k_T(x) = Lz(x)
     squares = np.exp(2 * LOG_SCALES)
     for block in range(kernel.n_blocks):
-        lengths, amplitude = np.exp(kernel.log_lengths[block]), np.exp(kernel.log_variances[block])
+        T = kernel.coordinates(block, features.centers)
+        amplitude = np.exp(kernel.log_variances[block])
         for rows in row_chunks(len(X), features.centers.size):
-            U = (X[rows, None] - features.centers) / lengths  # (n, m, d)
+            U = kernel.coordinates(block, X[rows])[:, None] - T  # (n, m, d)
             Q = np.sum(U**2, axis=-1)
             terms = zip(kernel.weights(block)[0], squares, strict=True)
             by_q = amplitude * sum(w / s2 * hat.slope(Q / s2, X.shape[1]) for w, s2 in terms)
-            slopes[rows] += np.einsum("nm,nmd->nd", 2 * G[rows] * by_q, U) / lengths
+            own = np.einsum("nm,nmd->nd", 2 * G[rows] * by_q, U)
+            slopes[rows] += own @ kernel.matrix(block).T
     return slopes

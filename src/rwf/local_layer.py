@@ -23,13 +23,16 @@ from typing import Self
 
 import numpy as np
 
-from rwf.calibration import ENOUGH_SCORES
 from rwf.neighbours import NeighbourGP, learn_neighbour_gp
 from rwf.posterior import Prediction, normal_log_density
 from rwf.types import Array, IntArray
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
 """Share and largest number of rows that judge."""
+
+JUDGES, LARGEST_SHARE, FEWEST_JUDGES = 300, 0.3, 100
+"""If the share would be fewer judges than that, it is larger, up to so much; too few do not judge:
+among many candidates some would please them by chance."""
 
 NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)
 """Candidates: over how many rows the local scale is a mean, and as how many the mean of all counts;
@@ -155,7 +158,8 @@ class LocalLayer:
 
 def rows_to_judge(n: int, rng: np.random.Generator) -> IntArray:
     """Numbers of the training rows on which both opinions are to be compared, ascending."""
-    return np.sort(rng.permutation(n)[: min(int(HELD_OUT * n), MOST_HELD_OUT)])
+    share = min(max(HELD_OUT, JUDGES / max(n, 1)), LARGEST_SHARE)
+    return np.sort(rng.permutation(n)[: min(int(share * n), MOST_HELD_OUT)])
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ def learn_local_layer(
         unseen: what the model predicts of these as if it had not seen them, by leaving one out.
         rng: draws the rows on which the neighbours' kernel is learned.
     """
-    if len(held) < ENOUGH_SCORES or not np.ptp(y) > 0:
+    if len(held) < FEWEST_JUDGES or not np.ptp(y) > 0:
         return None
     center = float(y.mean())
     gp = learn_neighbour_gp(X, y - center, rng)

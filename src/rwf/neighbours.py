@@ -36,6 +36,9 @@ TWICE_ORDERS = (1, 3, 5)
 QUESTIONS = {1: 6000, 16: 100, 256: 50}
 """Rows whose densities are maximised, at most, by which fraction of all rows is asked."""
 
+QUESTIONED = 150_000
+"""Most rows times columns among them: what a density costs grows with both."""
+
 ROUNDS = 2
 """How often neighbours are found anew, in the metric learned with those before."""
 
@@ -220,11 +223,12 @@ def _climbed(gp: NeighbourGP, order: IntArray, bounds: Array) -> tuple[Neighbour
 def _questions(gp: NeighbourGP, order: IntArray) -> tuple[IntArray, IntArray]:
     """Rows and their neighbours, among all rows and among the first few of an order."""
     rows, neighbours = [], []
+    affordable = max(QUESTIONED // gp.X.shape[1], 1)
     for fraction, most in QUESTIONS.items():
         asked = order[: len(order) // fraction]
         if fraction == 1 or len(asked) > gp.n_neighbours:
             part = replace(gp, X=gp.X[asked], values=gp.values[asked])
-            first = np.arange(min(most, len(asked)))
+            first = np.arange(min(most, affordable, len(asked)))
             rows.append(asked[first])
             neighbours.append(asked[part.nearest_others(first)])
     return np.concatenate(rows), np.concatenate(neighbours)

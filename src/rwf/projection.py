@@ -32,6 +32,9 @@ LENGTH_SPREAD, MANY_LENGTHS = 1.0, 16
 """Standard deviation a priori of the log length-scales of a block about their mean, where they are
 more than so many: dozens of them would otherwise follow the noise of a thousand rows."""
 
+MIXING_SPREAD = 0.3
+"""Standard deviation a priori of how much of one column is added to another."""
+
 LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 """Bounds of that jitter, relative to k(x, x)."""
 
@@ -80,14 +83,18 @@ class KernelShape:
 
 
 def first_kernel(
-    n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool
+    n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, mix: bool = False
 ) -> KernelShape:
-    """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span)."""
+    """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span).
+
+    With ``mix`` it also learns which columns act together.
+    """
     kernel = HatMixture(
         log_variances=np.full(n_blocks, -np.log(n_blocks)),
         log_roughness=np.zeros(n_blocks),
         log_lengths=np.full((n_blocks, d), 0.5 * np.log(d) if ard else 0.0),
         ard=ard,
+        mixing=np.zeros((n_blocks, d, d)) if mix else None,
     )
     log_trend = np.array([family.start_log_prior for family in trend])
     return KernelShape(kernel, log_trend, np.full(n_outputs, np.log(START_NOISE)))
@@ -105,14 +112,21 @@ def other_kernel(first: KernelShape, index: int, rng: np.random.Generator) -> Ke
     return replace(first, kernel=replace(first.kernel, log_lengths=lengths))
 
 
-def length_prior(kernel: HatMixture) -> tuple[float, Array]:
-    """log p(ℓ), but for a constant, and its gradient by θ: a flat prior in few columns."""
-    d = kernel.log_lengths.shape[1]
-    if d <= MANY_LENGTHS or not kernel.ard:
-        return 0.0, np.zeros(len(kernel.theta))
-    off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
-    gradient = np.hstack([np.zeros((kernel.n_blocks, 2)), -off / LENGTH_SPREAD**2])
-    return -0.5 * float(np.vdot(off, off)) / LENGTH_SPREAD**2, gradient.ravel()
+def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
+    """log p of lengths and mixing, but for a constant, and its gradient by θ.
+
+    In few columns the prior of lengths is flat.
+    """
+    theta, d = kernel.theta.reshape(kernel.n_blocks, -1), kernel.log_lengths.shape[1]
+    value, by_theta, last = 0.0, np.zeros_like(theta), 2 + (d if kernel.ard else 1)
+    if d > MANY_LENGTHS and kernel.ard:
+        off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
+        value -= 0.5 * float(np.vdot(off, off)) / LENGTH_SPREAD**2
+        by_theta[:, 2:last] = -off / LENGTH_SPREAD**2
+    mixed = theta[:, last:]  # nothing, if columns are not mixed
+    value -= 0.5 * float(np.vdot(mixed, mixed)) / MIXING_SPREAD**2
+    by_theta[:, last:] = -mixed / MIXING_SPREAD**2
+    return value, by_theta.ravel()
 
 
 def climb_kernel(
@@ -120,8 +134,9 @@ def climb_kernel(
 ) -> tuple[KernelShape, Start]:
     """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
 
-    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together; its log
-    density is then part of what is reported as evidence.
+    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together, and where
+    columns are mixed another keeps them apart; log densities of priors are then part of what is
+    reported as evidence.
     """
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
@@ -133,7 +148,7 @@ def climb_kernel(
     def objective(v: Array) -> tuple[float, Array]:
         s = unpack(v)
         e = exact_evidence(s.kernel, rows, Z, groups, s.log_trend, s.log_noise)
-        prior, by_theta = length_prior(s.kernel)
+        prior, by_theta = kernel_prior(s.kernel)
         gradient = np.concatenate([e.log_noise, e.log_priors, e.theta + by_theta])
         return (e.value + prior) / n, gradient / n
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
 from rwf.forms import Precision
 from rwf.projection import (
+    MANY_LENGTHS,
     KernelShape,
     first_kernel,
     learn_kernel,
@@ -30,13 +31,15 @@ from rwf.sparse import Schedule, Smooth, fit_windows
 from rwf.sparse.gaps import Gaps
 from rwf.sparse_model import SparseShape
 from rwf.starts import Progress, Start
-from rwf.training import Shape, climb, draw_stack, learn_shape
+from rwf.training import LOW_DIMENSION, Shape, climb, draw_stack, learn_shape
 from rwf.tree import AtomTree, draw_tree_frame, fitting
 from rwf.tree_learning import learn_tree
 from rwf.tree_model import TreeShape
 from rwf.varying import Noise
 from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
+
+SecondOpinions = bool | Literal["auto"]
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""
@@ -93,12 +96,15 @@ class Settings:
         learn_priors: whether prior variances are learned.
         ard: whether every input column has its own unit and length-scales.
         log_skewed: whether skewed input columns are replaced by their logarithms.
+        mix_columns: whether kernels of many rows of a few to MANY_LENGTHS columns learn which of
+            them act together.
         fill: whether variance that local atoms lack far from the data is filled up, in low
             dimension.
         noise: whether the noise varies with x; "auto" decides by leave-one-out densities in low
             dimension, and is constant in others.
         local_errors: whether error bars follow the size of errors by place, in low dimension.
-        second_opinion: whether the nearest rows are asked too.
+        second_opinion: whether the nearest rows are asked too; "auto" decides by the weights, the
+            number of columns and of rows, and whether these are in memory.
         precision: of products of dense features; "auto" is single where the noise is far above
             rounding, else double.
     """
@@ -109,10 +115,11 @@ class Settings:
     learn_priors: bool
     ard: bool
     log_skewed: bool
+    mix_columns: bool
     fill: bool
     noise: Noise
     local_errors: bool
-    second_opinion: bool
+    second_opinion: SecondOpinions
     precision: Precision
 
 
@@ -246,7 +253,10 @@ class ProjectedRecipe:
         d, k = known.X.shape[1], known.y.shape[1]
         n_blocks = self.n_blocks or (3 if len(known) <= ALL_ROWS else 1)
         trend = Stack(tuple(f.draw(0, known.X, rng) for f in self.trend)) if self.trend else None
-        first = first_kernel(n_blocks, d, self.trend, k, ard=settings.ard)
+        # Few rows have several blocks, and mixing those would follow the noise.
+        mix = settings.mix_columns and settings.ard and n_blocks == 1
+        mix = mix and LOW_DIMENSION < d <= MANY_LENGTHS
+        first = first_kernel(n_blocks, d, self.trend, k, ard=settings.ard, mix=mix)
         shape, starts = learn_kernel(
             first,
             trend,

@@ -25,7 +25,7 @@ from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.pruning import Pruning, prune
 from rwf.random_state import RandomState, generator
-from rwf.recipes import IndependentRecipe, Recipe, Settings
+from rwf.recipes import IndependentRecipe, Recipe, SecondOpinions, Settings
 from rwf.rows import Block
 from rwf.saving import save
 from rwf.scaling import Standardizer
@@ -60,10 +60,11 @@ class FeatureRegressor(FittedRegressor):
     n_components: int | None
     ard: bool
     log_skewed: bool
+    mix_columns: bool = False
     trend: Trend
     noise: Noise
     error_bars: ErrorBars
-    second_opinion: bool = False
+    second_opinion: SecondOpinions = False
     fill: bool
     variances: Variances
     precision: Precision
@@ -110,6 +111,10 @@ class FeatureRegressor(FittedRegressor):
             )
         if self.error_bars not in get_args(ErrorBars):
             raise ValueError(f"error_bars={self.error_bars!r} is unknown: use 'local' or 'global'.")
+        if self.second_opinion not in (True, False, "auto"):
+            raise ValueError(
+                f"second_opinion={self.second_opinion!r} is unknown: use True, False or 'auto'."
+            )
         if self.variances not in ("block", "unit"):
             raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
         if self.precision not in get_args(Precision):
@@ -121,6 +126,7 @@ class FeatureRegressor(FittedRegressor):
             learn_priors=self.variances == "block",
             ard=self.ard,
             log_skewed=self.log_skewed,
+            mix_columns=self.mix_columns,
             fill=self.fill,
             noise=self.noise,
             local_errors=self.error_bars == "local",
@@ -157,9 +163,19 @@ class FeatureRegressor(FittedRegressor):
                 same rows and parameters, it goes on where it stopped; when it is complete, the
                 file is removed. Rows in memory are passed over like those of a file then.
         """
+        return self._fit(X, y, sample_weight, self._settings(), checkpoint)
+
+    def _fit(
+        self,
+        X: Data,
+        y: Targets | None,
+        sample_weight: Targets | None,
+        settings: Settings,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
         self._by_name = names_of(y) is not None
-        settings, rng = self._settings(), generator(self.random_state)
+        rng = generator(self.random_state)
         if isinstance(rows, Block) and checkpoint is None:
             found = fit(rows, self._recipe(len(rows)), settings, rng, self._progress)
         else:
@@ -191,10 +207,13 @@ class FeatureRegressor(FittedRegressor):
     ) -> Self:
         """Add rows. The first call is ``fit``; later ones keep the shape and add moments.
 
-        Noise and prior variances are tuned again from the total, when they are next needed.
+        A model that begins with this method keeps no rows, unless ``second_opinion=True`` asks for
+        it. Noise and prior variances are tuned again from the total, when they are next needed.
         """
         if not hasattr(self, "model_"):
-            return self.fit(X, y, sample_weight)
+            settings = self._settings()
+            asks = settings.second_opinion is True  # else a stream would be kept, row by row
+            return self._fit(X, y, sample_weight, replace(settings, second_opinion=asks))
         rows, single = check_data(self, X, y, sample_weight, reset=False)
         if rows.n_outputs != self.model_.n_outputs or single != self._single_output:
             raise ValueError(
@@ -266,19 +285,23 @@ class FeatureRegressor(FittedRegressor):
         return self
 
     def save(
-        self, path: str | os.PathLike[str], *, mean_only: bool = False, with_rows: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mean_only: bool = False,
+        with_rows: bool | None = None,
     ) -> None:
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
         Training rows are not in it, but for the inputs where atoms sit. There is one exception: a
-        model with ``second_opinion=True`` is made of its rows, so it is saved only if
-        ``with_rows=True`` says that they may be in the file.
+        model that asks the nearest rows for a second opinion keeps all of them.
 
         Args:
             path: of the file.
             mean_only: keep what means need, O(D) numbers and not O(D²): what is loaded has
                 ``predict(X)``, and neither error bars nor statistics.
-            with_rows: whether all training rows may be in the file, where the model keeps them.
+            with_rows: whether all training rows may be in the file, where the model keeps them;
+                ``None`` lets them, with a warning.
         """
         check_is_fitted(self)
         save(self, path, mean_only=mean_only, with_rows=with_rows)

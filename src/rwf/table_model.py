@@ -20,6 +20,7 @@ from rwf.estimators import RFFRegressor, RWFRegressor
 from rwf.rows import Block, resized
 from rwf.saving import save
 from rwf.scoring import Prediction, Round, Scores, compare
+from rwf.second_opinion import SecondOpinion
 from rwf.sources import ArrayReader, Reader
 from rwf.streams import draw
 from rwf.tables import (
@@ -235,9 +236,19 @@ class TableModel:
         """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
         return _predicted(self.regressor, X)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once."""
-        save(self.regressor, path, schema=self.schema, scores=self.scores)
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the model, and so its file, holds all training rows."""
+        return isinstance(self.regressor.correction_, SecondOpinion)
+
+    def save(self, path: str | os.PathLike[str], *, with_rows: bool | None = None) -> None:
+        """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.
+
+        Args:
+            path: of the file.
+            with_rows: as for :meth:`RWFRegressor.save`.
+        """
+        save(self.regressor, path, with_rows=with_rows, schema=self.schema, scores=self.scores)
 
     def _require_target(self) -> None:
         if self.schema.target is None:

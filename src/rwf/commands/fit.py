@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rwf.table_model import TableModel
 
 
+KEEPS_ROWS = "with all its rows, as the nearest are asked too (--no-second-opinion leaves them out)"
+
+
 class Missing(StrEnum):
     """What a missing value is."""
 
@@ -76,6 +79,13 @@ def fit(
     n_components: Annotated[
         int | None, typer.Option(min=1, help="Feature columns; chosen by the rows if not given.")
     ] = None,
+    second_opinion: Annotated[
+        bool | None,
+        typer.Option(
+            help="Ask the nearest rows too, which are then kept in the model file. If not given, "
+            "up to 10,000 rows of four or more columns are asked where that helps."
+        ),
+    ] = None,
     n_restarts: Annotated[int, typer.Option(min=0, help="Starts after the first.")] = 2,
     max_iter: Annotated[int, typer.Option(min=1, help="Iterations for the shape.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
@@ -97,6 +107,7 @@ def fit(
     regressor = RWFRegressor(
         n_components,
         prior=prior.value,
+        second_opinion="auto" if second_opinion is None else second_opinion,
         n_restarts=n_restarts,
         max_iter=max_iter,
         random_state=seed,
@@ -133,7 +144,7 @@ def fit(
 
 def _save(model: "TableModel", out: Path, verbose: int) -> None:
     model.regressor.set_params(verbose=verbose)
-    model.save(out)
+    model.save(out, with_rows=True)
 
 
 def _left_behind(out: Path, checkpoint: Path, saved: bool) -> str:
@@ -153,6 +164,7 @@ def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, obje
         "rows": report.n_rows,
         "features": report.n_features,
         "engine": report.engine,
+        "keeps_rows": model.keeps_rows,
         "seconds": seconds,
         "leave_one_out_nll": report.nll,
         "scores": None if model.scores is None else asdict(model.scores),
@@ -174,6 +186,6 @@ def _print(model: "TableModel", out: Path, seconds: float) -> None:
         parts.append(table)
     parts.append(
         f"{report.n_rows:,} rows, {report.n_features:,} features ({report.engine}), "
-        f"{seconds:.1f} s. Model: {out}"
+        f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
     )
     show(*parts)

@@ -4,10 +4,14 @@ r"""The wavelet kernel of infinitely many atoms, in closed form, with a learned 
     k(x, x') = \sum_b a_b^2 \sum_{j=0}^{8} w_j\, h\!\left(Q_b/s_j^2\right), \qquad
     h(q) = (1 - q/d)\, e^{-q/2}, \quad s_j = 2^{-j/2}, \quad w_j \propto s_j^{2\nu_b}
 
-with :math:`Q_b = \sum_k ((x_k - x'_k)/\ell_{bk})^2`. The Mexican hat h is itself positive definite:
+with :math:`Q_b = \sum_k ((u_k - u'_k)/\ell_{bk})^2`. The Mexican hat h is itself positive definite:
 its Fourier transform :math:`|\omega|^2 e^{-|\omega|^2/2}` is that of ψ⋆ψ for a wavelet ψ, so h is
 what random atoms of ψ with independent weights and uniform shifts tend to. The power law over
 scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
+
+u is x itself, or :math:`x(I + E_b)` with a mixing E of zero diagonal: then atoms may be narrow
+along any direction, and not along columns only. The angles of a robot's joints, for one, matter by
+their sums.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 from rwf.factorization import Factor, factor_matrix, stack_triangle
 from rwf.features.base import LOG_LENGTH_BOUNDS, memory
 from rwf.features.linear import Shapeless
-from rwf.types import Array, FloatArray, IntArray
+from rwf.types import Array, BoolArray, FloatArray, IntArray
 from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
@@ -29,6 +33,7 @@ LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
 
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)
 LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))
+MIXING_BOUNDS = (-5.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,14 @@ class HatMixture:
         log_roughness: log ν, shape (B,).
         log_lengths: log ℓ, shape (B, d).
         ard: whether every column has its own length-scale to learn.
+        mixing: E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are.
     """
 
     log_variances: Array
     log_roughness: Array
     log_lengths: Array
     ard: bool = True
+    mixing: Array | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -57,26 +64,72 @@ class HatMixture:
         return float(np.exp(self.log_variances).sum())
 
     @property
+    def lengths(self) -> Array:
+        """How far one column must move alone for Q to be one, shape (B, d): ℓ, if none is mixed."""
+        slopes: Array = np.array([np.sum(self.matrix(b) ** 2, axis=1) for b in self._blocks])
+        return slopes**-0.5
+
+    @property
+    def _blocks(self) -> range:
+        return range(self.n_blocks)
+
+    def matrix(self, block: int) -> Array:
+        """(I + E)/ℓ, which takes inputs to where Q is a squared distance, shape (d, d)."""
+        mixed = np.eye(self.log_lengths.shape[1])
+        if self.mixing is not None:
+            mixed += self.mixing[block]
+        scaled: Array = mixed * np.exp(-self.log_lengths[block])
+        return scaled
+
+    def coordinates(self, block: int, X: FloatArray) -> Array:
+        """Inputs in units of a block, in which Q is the squared distance, shape (n, d)."""
+        if self.mixing is None:
+            scaled = X * np.exp(-self.log_lengths[block])
+        else:
+            scaled = X @ self.matrix(block)
+        return np.ascontiguousarray(scaled, dtype=np.float64)
+
+    @property
+    def _n_lengths(self) -> int:
+        return self.log_lengths.shape[1] if self.ard else 1
+
+    @property
     def theta(self) -> Array:
-        """log a², log ν and log ℓ, block after block."""
-        width = self.log_lengths.shape[1] if self.ard else 1
+        """log a², log ν, log ℓ and what of E is not zero, block after block."""
         parts = [
             self.log_variances[:, None],
             self.log_roughness[:, None],
-            self.log_lengths[:, :width],
+            self.log_lengths[:, : self._n_lengths],
         ]
+        if self.mixing is not None:
+            parts.append(self.mixing[:, self._mixed])
         return np.hstack(parts).ravel()
 
     @property
+    def _mixed(self) -> BoolArray:
+        """Which entries of E are not zero: those off its diagonal."""
+        return ~np.eye(self.log_lengths.shape[1], dtype=bool)
+
+    @property
     def bounds(self) -> Array:
-        width = self.log_lengths.shape[1] if self.ard else 1
-        block = [LOG_VARIANCE_BOUNDS, LOG_ROUGHNESS_BOUNDS] + [LOG_LENGTH_BOUNDS] * width
-        return np.array(block * self.n_blocks)
+        n_mixed = 0 if self.mixing is None else int(self._mixed.sum())
+        block = [LOG_VARIANCE_BOUNDS, LOG_ROUGHNESS_BOUNDS, *[LOG_LENGTH_BOUNDS] * self._n_lengths]
+        return np.array((block + [MIXING_BOUNDS] * n_mixed) * self.n_blocks)
 
     def with_theta(self, theta: Array) -> Self:
         table = theta.reshape(self.n_blocks, -1)
-        lengths = np.broadcast_to(table[:, 2:], self.log_lengths.shape).copy()
-        return type(self)(table[:, 0].copy(), table[:, 1].copy(), lengths, self.ard)
+        variances, roughness, lengths, mixed = np.split(table, [1, 2, 2 + self._n_lengths], axis=1)
+        mixing = None
+        if self.mixing is not None:
+            mixing = np.zeros_like(self.mixing)
+            mixing[:, self._mixed] = mixed
+        return replace(
+            self,
+            log_variances=variances[:, 0].copy(),
+            log_roughness=roughness[:, 0].copy(),
+            log_lengths=np.broadcast_to(lengths, self.log_lengths.shape).copy(),
+            mixing=mixing,
+        )
 
     def weights(self, block: int) -> tuple[Array, Array]:
         """w_j of a block, and ∂w_j/∂log ν."""
@@ -98,10 +151,8 @@ class HatMixture:
 
         out[:] = 0.0
         K = memory(out)
-        for b in range(self.n_blocks):
-            lengths = np.exp(self.log_lengths[b])
-            A = np.ascontiguousarray(X / lengths, dtype=np.float64)
-            tT = np.ascontiguousarray((T / lengths).T)
+        for b in self._blocks:
+            A, tT = self.coordinates(b, X), np.ascontiguousarray(self.coordinates(b, T).T)
             amplitude = float(np.exp(self.log_variances[b]))
             _fused_mixture.mixture(A, tT, self.weights(b)[0], amplitude, X.shape[1], TAIL, *K)
 
@@ -112,18 +163,20 @@ class HatMixture:
         n, d = X.shape
         K, by_q, by_roughness = (np.empty((n, n)) for _ in range(3))
         gradient = []
-        for b in range(self.n_blocks):
-            A = np.ascontiguousarray(X * np.exp(-self.log_lengths[b]))
+        for b in self._blocks:
+            A = self.coordinates(b, X)
             _fused_mixture.mixture_slopes(A, *self.weights(b), d, TAIL, K, by_q, by_roughness)
-            amplitude = np.exp(self.log_variances[b])
             W = by_q * G
-            # ∂Q/∂log ℓ_k = -2 (a_k - a'_k)², summed over pairs as matrix products.
-            lengths = -4 * (W.sum(axis=1) @ A**2 - np.einsum("nk,nk->k", A, W @ A))
-            lengths = lengths if self.ard else [lengths.sum()]
-            gradient += [np.vdot(G, K), np.vdot(G, by_roughness), *lengths]
-            for index in range(-2 - len(lengths), 0):
-                gradient[index] *= amplitude
-        return np.array(gradient)
+            # Of Q = Σ (a_k - a'_k)², ∂Q/∂log ℓ_k = -2 (a_k - a'_k)² and ∂Q/∂E_jk = 2 (x_j - x'_j)
+            # (a_k - a'_k)/ℓ_k, summed over pairs as matrix products.
+            moved = 4 * (W.sum(axis=1)[:, None] * A - W @ A)
+            lengths = -np.einsum("nk,nk->k", A, moved)
+            own = [np.vdot(G, K), np.vdot(G, by_roughness)]
+            own += [*lengths] if self.ard else [lengths.sum()]
+            if self.mixing is not None:
+                own += [*(X.T @ moved * np.exp(-self.log_lengths[b]))[self._mixed]]
+            gradient.append(np.exp(self.log_variances[b]) * np.array(own))
+        return np.concatenate(gradient)
 
 
 @dataclass(frozen=True)
@@ -172,7 +225,7 @@ class ProjectedFeatures(Shapeless):
     @property
     def widths(self) -> Array:
         """The lengths of the strongest block."""
-        lengths = np.exp(self.kernel.log_lengths[int(self.kernel.log_variances.argmax())])
+        lengths = self.kernel.lengths[int(self.kernel.log_variances.argmax())]
         return np.broadcast_to(lengths, self.centers.shape)
 
     def take(self, which: IntArray) -> Self:

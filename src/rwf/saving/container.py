@@ -86,7 +86,7 @@ class ArraySpec:
             isinstance(dtype, str)
             and dtype in DTYPES
             and isinstance(shape, list)
-            and len(shape) <= 2
+            and len(shape) <= 3
             and isinstance(order, str)
             and order in ("C", "F")
             and isinstance(layout, str)

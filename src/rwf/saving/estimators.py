@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rwf
 from rwf.error_scale import ErrorScale
-from rwf.errors import ModelFileError, UnsavableModelError
+from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit_report import FitReport
 from rwf.model import FittedModel
 from rwf.pruning import Pruning
@@ -92,7 +93,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     mean_only: bool = False,
-    with_rows: bool = False,
+    with_rows: bool | None = None,
     schema: TableSchema | None = None,
     scores: Scores | None = None,
 ) -> None:
@@ -107,7 +108,7 @@ def save(
             f"{name} is a class of your own, and a model file has no code in it: save an "
             f"{' or '.join(ESTIMATORS)}, or keep the model by pickle or joblib."
         )
-    _refuse_rows(estimator, mean_only, with_rows)
+    _mind_rows(estimator, mean_only, with_rows)
     if not mean_only:
         if isinstance(estimator.model_, FittedModel | TreeModel) and estimator.model_.n_rows > 0:
             _ = estimator.model_.tuned  # what is found now is kept, and need not be found again
@@ -117,19 +118,25 @@ def save(
         _write(_of_means(estimator), MeanRegressor.__name__, {}, MEAN, path)
 
 
-def _refuse_rows(estimator: BaseEstimator, mean_only: bool, with_rows: bool) -> None:
+def _mind_rows(estimator: BaseEstimator, mean_only: bool, with_rows: bool | None) -> None:
+    """Where a model keeps all training rows: may they be in the file?"""
     if not isinstance(estimator.correction_, SecondOpinion):
         return
     if mean_only:
         raise ValueError(
-            "the means of this model depend on all training rows and on variances, because it was "
-            "fitted with second_opinion=True: save it without mean_only, or fit it without that."
+            "the means of this model depend on all training rows and on variances, because the "
+            "nearest rows are asked: save it without mean_only, or fit with second_opinion=False."
         )
-    if not with_rows:
-        raise ValueError(
-            "this model keeps all training rows, because it was fitted with second_opinion=True: "
-            "pass with_rows=True if they may be in the file, or fit it without that."
+    kept = "this model keeps all training rows, because the nearest are asked for predictions"
+    if with_rows is None:
+        warnings.warn(
+            f"{kept}, and so does its file: pass with_rows=True if that is meant, or fit with "
+            "second_opinion=False.",
+            RowsInFileWarning,
+            stacklevel=4,
         )
+    elif not with_rows:
+        raise ValueError(f"{kept}: pass with_rows=True, or fit with second_opinion=False.")
 
 
 def _of_means(estimator: BaseEstimator) -> MeanRegressor:

@@ -194,6 +194,7 @@ FEATURES = [
             "log_roughness": floats("b"),
             "log_lengths": floats("b", "d"),
             "ard": BOOL,
+            "mixing": Maybe(floats("b", "d", "d")),
         },
     ),
     *MAPS,
