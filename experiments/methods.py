@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.baselines.boosting import Boosting
 from experiments.baselines.celerite import CeleriteMatern32
+from experiments.baselines.detrended import Detrended
 from experiments.baselines.exact_gp import ExactGP
 from experiments.baselines.interpolation import LinearInterpolation
 from experiments.baselines.kernel_map import KernelMapRidge, Kind
@@ -111,7 +112,7 @@ def _on_torch(module: str, name: str) -> Factory:
             raise ImportError(
                 f"{name} needs torch and gpytorch: install the extra bench."
             ) from error
-        return Standardized(getattr(imported, name)(random_state=seed, **settings))
+        return Detrended(Standardized(getattr(imported, name)(random_state=seed, **settings)))
 
     return factory
 

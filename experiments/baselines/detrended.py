@@ -1,0 +1,67 @@
+r"""A straight line under methods that have none, where a line says almost everything.
+
+A neural or deep process spends its parameters on a plane before it finds what is left of it, and
+may end behind least squares. Where leave-one-out errors of least squares are below a fiftieth of
+the variance of y, the line is taken off and the method sees its residuals. The line has been
+learned from those rows too, so at a new row its variance :math:`\sigma^2 x^\top (X^\top X)^{-1} x`
+is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+
+from experiments.baselines.standardized import FunctionMethod
+from rwf.types import Array
+
+SMALL = 0.02
+"""The part of the variance of y that leave-one-out errors of a line may be at most."""
+
+
+class Detrended:
+    """A method that sees what a line leaves, if that is little, and else y itself.
+
+    Args:
+        method: in any units.
+    """
+
+    def __init__(self, method: FunctionMethod) -> None:
+        self.method = method
+
+    def fit(self, X: Array, y: Array) -> Self:
+        columns = _with_constant(X)
+        Q, R = np.linalg.qr(columns)
+        diagonal = np.abs(R.diagonal())
+        free, self._line = len(y) - len(R), None
+        if free > 0 and diagonal.min() > 1e-10 * diagonal.max():
+            residuals = y - Q @ (Q.T @ y)
+            left_out = residuals / (1 - np.einsum("ij,ij->i", Q, Q))
+            if np.mean(left_out**2) < SMALL * y.var():
+                self._line, self._R = np.linalg.solve(R, Q.T @ y), R
+                self._variance = float(residuals @ residuals) / free
+        self.method.fit(X, y if self._line is None else y - columns @ self._line)
+        return self
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        return self._on_line(X, self.method.predict(X))
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        return self._on_line(X, self.method.predict_function(X))
+
+    def facts(self) -> Mapping[str, object]:
+        return {**self.method.facts(), "line_first": self._line is not None}
+
+    def _on_line(self, X: Array, prediction: tuple[Array, Array]) -> tuple[Array, Array]:
+        if self._line is None:
+            return prediction
+        mean, std = prediction
+        columns = _with_constant(X)
+        leverage = np.sum(np.linalg.solve(self._R.T, columns.T) ** 2, axis=0)
+        return mean + columns @ self._line, np.sqrt(std**2 + self._variance * leverage)
+
+
+def _with_constant(X: Array) -> Array:
+    return np.column_stack([np.ones(len(X)), X])
