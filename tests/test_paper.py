@@ -43,7 +43,11 @@ def test_printed_numbers_stand_beside_ours_and_never_beside_other_data(tmp_path)
 
 def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     values = {
-        **{(task, method): 3.0 for task in ("energy", "naval") for method in paper.COUNTED},
+        **{
+            (task, method): 3.0
+            for task in ("energy", "naval", "five-plateaus-quiet")
+            for method in paper.COUNTED
+        },
         ("energy", "rwf"): 1.0,
         ("energy", "dgp"): 1.0,
         ("naval", "rwf"): 2.0,
@@ -56,9 +60,10 @@ def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     late = row_of(Run("energy", "rwf", 4), {"rmse": 9.0, "facts": {}}, SESSION)
     store.append(store.results_file("paper", tmp_path), late)  # others have no split 4
     text = paper.count(tmp_path)
-    assert "On the 2 of 13 tasks" in text
-    assert "best or tied in **3 of 6** cells" in text
-    assert "non-stationary methods on 1." in text
+    assert "On the 3 of 13 tasks" in text
+    assert "best or tied in **6 of 9** cells, and" in text
+    assert "2 are among them, and RWF is best or tied in **3 of 6** cells." in text
+    assert "non-stationary methods on 2." in text
     assert "| concrete | not all methods yet |" in text
     assert "| energy | 3 | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP) |" in text
     assert text.count("| deep GP ") == 3
