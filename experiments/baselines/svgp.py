@@ -24,10 +24,11 @@ learning of inducing variables. The model and the bound of a batch are gpytorch'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 import gpytorch
 import numpy as np
@@ -85,6 +86,20 @@ def centres(X: Array, n_centres: int, random_state: int) -> Array:
     return found
 
 
+class Gram(torch.autograd.Function):
+    """K ↦ KKᵀ, whose gradient is one product where torch would take two."""
+
+    @staticmethod
+    def forward(ctx: Any, K: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's own
+        ctx.save_for_backward(K)
+        return K @ K.T
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        (K,) = ctx.saved_tensors
+        return (gradient + gradient.T) @ K
+
+
 class SparseGP(gpytorch.models.ApproximateGP):
     """The process of kernel a² κ(r), with a constant mean and noise.
 
@@ -121,32 +136,39 @@ class SparseGP(gpytorch.models.ApproximateGP):
 
     def best_bound(self, X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """The bound per row that the best q reaches, by all rows."""
-        A, r = self._whitened(X, y)
+        P, c, r = self._sums(X, y)
         variance, n = self.likelihood.noise.squeeze(), len(y)
-        density = torch.distributions.LowRankMultivariateNormal(
-            torch.zeros_like(r), A.T, torch.ones_like(r)
-        )
-        missed = self.covar_module(X, diag=True).sum() / variance - (A**2).sum()
-        return (density.log_prob(r) - 0.5 * missed) / n - 0.5 * variance.log()
+        L = psd_safe_cholesky(P + torch.eye(len(P)).to(P))
+        half = torch.linalg.solve_triangular(L, c[:, None], upper=False)
+        distance = r @ r - (half**2).sum()
+        density = -0.5 * (distance + n * math.log(2 * math.pi)) - L.diagonal().log().sum()
+        missed = self.covar_module(X, diag=True).sum() / variance - P.trace()
+        return (density - 0.5 * missed) / n - 0.5 * variance.log()
 
     def take_best(self, X: torch.Tensor, y: torch.Tensor) -> None:
         """Set q to its best: of the precision I + AAᵀ, and of the mean that it makes of Ar."""
         strategy = self.variational_strategy
         with torch.no_grad():
-            A, r = self._whitened(X, y)
-            strategy._variational_distribution.natural_vec.copy_(A @ r)
+            P, c, _ = self._sums(X, y)
+            strategy._variational_distribution.natural_vec.copy_(c)
             strategy._variational_distribution.natural_mat.copy_(
-                -0.5 * (torch.eye(len(A)).to(A) + A @ A.T)
+                -0.5 * (torch.eye(len(P)).to(P) + P)
             )
         strategy.variational_params_initialized.fill_(1)  # else gpytorch begins with the prior
 
-    def _whitened(self, X: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """A and r."""
+    def _sums(
+        self, X: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """AAᵀ, Ar and r. K(Z, X)K(X, Z) is the only product over rows, forwards and backwards."""
         strategy, noise = self.variational_strategy, self.likelihood.noise.sqrt()
         Z = strategy.inducing_points
         L = psd_safe_cholesky(self.covar_module(Z).add_jitter(strategy.jitter_val).to_dense())
-        A = torch.linalg.solve_triangular(L, self.covar_module(Z, X).to_dense(), upper=False)
-        return A / noise, (y - self.mean_module(X)) / noise
+        K, r = self.covar_module(Z, X).to_dense(), (y - self.mean_module(X)) / noise
+        both = torch.linalg.solve_triangular(
+            L, torch.column_stack([Gram.apply(K), K @ r]), upper=False
+        )
+        P = torch.linalg.solve_triangular(L, both[:, :-1].T, upper=False)
+        return 0.5 * (P + P.T) / noise**2, both[:, -1] / noise, r
 
 
 class SVGP:
