@@ -186,7 +186,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
 
 LABELS: Mapping[str, str] = MappingProxyType(
     {
-        "rwf": "**RWF, the default**",
+        "rwf": "**RWF, the default** ᵍ",
         "rwf-plain": "RWF, columns not mixed, nearest rows not asked",
         "rwf-nolog": "the same, without the log of skewed columns",
         "rwf-independent": "RWF, independent weights",
@@ -275,6 +275,8 @@ NOTES = (
     "ᶠ Matérn-3/2, 20 frequencies a column, additive in columns that a hidden layer mixes; Adam on "
     "batches, until the bound settles, and for 180 s at most. Its Gaussian has the mean and the "
     "variance of a mixture of 100 draws.",
+    "ᵍ In four or more columns it asks the 16 nearest rows too, where held-out rows gain by it; in "
+    "4 to 16 columns, of more than 3000 rows, it learns which columns act together.",
     "† On some split the training had not settled when its time was over.",
 )
 
@@ -292,4 +294,4 @@ def make(name: str, settings: Mapping[str, JSON], random_state: int) -> Method:
 
 def plain_label(name: str) -> str:
     """The label of a method without the marks of Markdown and of notes."""
-    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠ ")
+    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍ ")

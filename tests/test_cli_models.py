@@ -388,6 +388,24 @@ def test_models_of_other_fits_are_not_merged(model, command):
     assert not (model.parent / "m.rwf").exists()
 
 
+def test_a_model_that_keeps_its_rows_says_so(work, command):
+    rng = np.random.default_rng(4)
+    u = rng.uniform(2.0, 9.0, 700)
+    table = pd.DataFrame(np.sin(np.arange(1, 5) * u[:, None] / 4), columns=[*"abcd"])
+    table.assign(y=np.sin(25 * u)).to_csv("curve.csv", index=False)
+    fit = ["fit", "curve.csv", "--target", "y", "--out", "curve.rwf", "--force", *NONE]
+    code, out, err = command(*fit)
+    assert code == 0, err
+    assert "with all its rows" in " ".join(out.split())
+    assert "RowsInFile" not in err
+    assert json.loads(command(*fit, "--json")[1])["keeps_rows"] is True
+    assert command("update", "curve.rwf", "curve.csv")[0] == 0
+    assert len(rwf.load("curve.rwf").regressor.correction_.layers[0].rows[0]) == 1400
+    _, out, _ = command(*fit, "--no-second-opinion")
+    assert "with all its rows" not in " ".join(out.split())
+    assert json.loads(command(*fit, "--json", "--no-second-opinion")[1])["keeps_rows"] is False
+
+
 def test_models_that_python_saved(work, command):
     rows = make()[["height", "age", "price"]]
     rows.to_csv("plain.csv", index=False)

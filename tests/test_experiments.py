@@ -281,7 +281,7 @@ def test_slow_methods_get_the_first_splits_and_are_compared_on_them(tmp_path):
         for run in suite.runs()
     ]
     text = suite_tables(suite, rows, "rmse")
-    assert "| **RWF, the default** | 1.40 ± 0.24 |" in text  # lower, thanks to splits of its own
+    assert "| **RWF, the default** ᵍ | 1.40 ± 0.24 |" in text  # lower, thanks to splits of its own
     assert "ᵃ | **1.80 ± 0.00** |" in text
     text = suite_tables(suite, [row for row in rows if row["split"] != 1], "rmse")
     assert "ᵃ | **1.80** (1 of 2) |" in text  # compared on the one split that all have
@@ -382,7 +382,7 @@ TABLE = """\
 
 | method | airfoil (dB) | naval (coefficient), 1e-5 |
 |---|---|---|
-| **RWF, the default** | **1.100 ± 0.058** | 1.60 ± 0.06 |
+| **RWF, the default** ᵍ | **1.100 ± 0.058** | 1.60 ± 0.06 |
 | RFF on our engine, three blocks | 0.900 ± 0.000 (2 of 3; TimeoutError) | failed: ValueError |
 | RFF on our engine | **1.150 ± 0.030** | **1.30 ± 0.06** |
 | linear least squares | 4.100 ± 0.100 | 500.00 ± 0.00 |"""
@@ -424,7 +424,7 @@ def test_a_row_without_a_field_says_nothing_about_it(tmp_path):
     old = row_of(Run("naval", "rff", 0), {}, SESSION)
     del old["rmse_f"]
     text = suite_tables(load_suite("small", tmp_path), [*rows, old], "rmse_f")
-    assert "default** | – | **0.500 ± 0.000** |" in text
+    assert "default** ᵍ | – | **0.500 ± 0.000** |" in text
     assert "| RFF on our engine | – | – |" in text
 
 
