@@ -435,8 +435,9 @@ def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data,
 
 def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
     X, y = data
-    with pytest.warns(NoImprovementWarning, match="no better than a trivial one"):
+    with pytest.warns(NoImprovementWarning, match="no better than a trivial one") as caught:
         RWFRegressor(60, random_state=0).fit(X, rng.normal(size=120))
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RWFRegressor(60, random_state=0).fit(X, y)

@@ -199,7 +199,7 @@ class FeatureRegressor(FittedRegressor):
                 f"line {r.linear_nll:.4g}. Either the inputs say no more about y, or learning "
                 "failed: try more n_restarts, and see fit_report_.",
                 NoImprovementWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def partial_fit(
