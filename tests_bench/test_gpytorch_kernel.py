@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gpytorch
@@ -85,8 +86,10 @@ def maps(d, rng):
         part.with_theta(part.theta + rng.uniform(-0.4, 0.4, len(part.theta))) for part in drawn
     ]
     shape = np.log(rng.uniform(0.5, 3.0, (2, 2))), np.log(rng.uniform(2.0, 9.0, (2, d)))
-    projected = ProjectedFeatures.at(HatMixture(*shape[0], shape[1]), X, 1e-6)
-    return [*drawn, *draw_frame(CompactHat(), X, 30, rng), projected, Stack(tuple(drawn))]
+    plain = HatMixture(*shape[0], shape[1])
+    mixed = replace(plain, mixing=rng.normal(0.0, 0.3, (2, d, d)) * (1 - np.eye(d)))
+    projected = [ProjectedFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
+    return [*drawn, *draw_frame(CompactHat(), X, 30, rng), *projected, Stack(tuple(drawn))]
 
 
 def waves(rng, n=80):
