@@ -96,8 +96,8 @@ def lesson(rng):
     "best, gains, tried, expected",
     [
         (None, 0.2, ["auto"], 1.2),
-        (1.3, 0.2, ["constant", "auto"], 1.2),  # not hopeless, and behind all the same
-        (1.3, 0.6, ["constant", "auto"], 1.6),
+        (1.25, 0.2, ["constant", "auto"], 1.2),  # not hopeless, and behind all the same
+        (1.25, 0.6, ["constant", "auto"], 1.6),
         (1.6, 0.7, ["constant"], 1.0),  # hopeless, so that nothing is tried
     ],
 )

@@ -22,7 +22,7 @@ from rwf.varying import Source
 CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
 """Rows on which recipes compete, and the share of them that decides."""
 
-HOPELESS = 0.4
+HOPELESS = 0.3
 """Nats a row by which a recipe may be behind the best before it, with noise and error bars that are
 the same everywhere. Beyond, it gets no others: they take long, and hardly ever make up for that."""
 
