@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
-from rwf.local_layer import LocalScale, Trust, learn_local_layer, rows_to_judge
+from rwf.local_layer import (
+    Heard,
+    LocalScale,
+    Trust,
+    Voice,
+    _voices,
+    learn_local_layer,
+    rows_to_judge,
+)
 from rwf.neighbours import Kernel, NeighbourGP
 from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block
@@ -80,7 +90,7 @@ def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(f
 
 def test_squares_are_relative_to_those_of_all_rows(fitted):
     model, _, _ = fitted
-    assert model.layer.scale.squares.mean() == pytest.approx(1.0)
+    assert model.layer.squares.mean() == pytest.approx(1.0)
 
 
 def test_far_from_rows_the_model_is_followed(fitted):
@@ -88,9 +98,12 @@ def test_far_from_rows_the_model_is_followed(fitted):
     far = np.array([[1.5, 9.0], [-20.0, 3.0]])
     certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
     found = model.layer.predict(far, certain)
-    assert_array_equal(found.mean, certain.mean)
+    assert_allclose(found.mean, certain.mean, atol=1e-4)
     # There is no row nearby, so that the scale is one.
-    assert_allclose(found.variance, model.layer.trust.model * certain.variance)
+    voices = model.layer.voices
+    heard = sum(voice.weight for voice in voices)
+    factor = sum(voice.weight * voice.trust.model for voice in voices) + 1.0 - heard
+    assert_allclose(found.variance, factor * certain.variance, rtol=1e-2)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -167,10 +180,65 @@ def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
     X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
     squares = np.repeat([0.2, 1.8], 50)
     gp = NeighbourGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
-    scale = LocalScale(squares, nearby=20, prior_rows=0.5, radius=1.0)
-    found = scale(gp, np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]))
+    distances, near = gp.nearest(np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]), 30)
+    found = LocalScale(nearby=20, prior_rows=0.5, radius=1.0)(distances, squares[near])
     assert_allclose(found[:2], [0.2, 1.8], atol=0.03)
     assert found[2] == 1.0
+
+
+def test_a_scale_asks_no_more_rows_than_it_says():
+    distances, squares = np.zeros((1, 3)), np.array([[2.0, 4.0, 900.0]])
+    assert LocalScale(2, prior_rows=1.0, radius=1.0)(distances, squares) == pytest.approx(7.0 / 3.0)
+
+
+def two_opinions(rng, n=300, better=1.0):
+    """A model that errs by one, and neighbours that err by ``better``; scores of one everywhere."""
+    y = rng.normal(5.0, 3.0, n)
+    model = Prediction(y + rng.normal(0.0, 1.0, n), np.ones(n))
+    neighbours = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
+    return y, Heard(model, neighbours, np.ones((n, 80)), np.ones((n, 80)))
+
+
+def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
+    _, heard = two_opinions(rng, 7, better=0.3)
+    scale = LocalScale(20, 4.0, 1.0)
+    voices = [Voice(0.5, scale, Trust(1.3, 0.8, 0.2)), Voice(0.2, scale, Trust(2.0, 1.0, 0.9))]
+    found = heard.average(voices)
+    parts = [v.trust.blend(heard.model, heard.neighbours, np.ones(7)) for v in voices]
+    draws = [
+        w * np.array([p.mean, p.variance + p.mean**2])
+        for w, p in zip([0.5, 0.2, 0.3], [*parts, heard.model], strict=True)
+    ]
+    mean, square = np.sum(draws, axis=0)
+    assert_allclose(found.mean, mean)
+    assert_allclose(found.variance, square - mean**2)
+
+
+def test_voices_are_weighed_by_the_fourth_root_of_the_densities_they_give(rng):
+    y, heard = two_opinions(rng, better=2.0)
+    voices = _voices(heard, y)
+
+    def log_density(p):
+        return normal_log_density(y - p.mean, p.variance).sum()
+
+    gains = [
+        log_density(v.trust.blend(heard.model, heard.neighbours, heard.scale(v.scale)))
+        - log_density(heard.model)
+        for v in voices
+    ]
+    weights = np.array([voice.weight for voice in voices])
+    assert (np.diff(weights) <= 0).all()
+    assert_allclose(np.log(weights / weights[0]), (np.array(gains) - gains[0]) / 4, atol=1e-9)
+    # The faintest voices, a hundredth of all together, have left their weight to these.
+    alone = np.log(128 * weights[0] / (1 - weights.sum()))
+    assert gains[0] / 4 <= alone <= gains[0] / 4 - np.log(0.99)
+
+
+def test_a_voice_that_says_it_never_errs_is_not_heard(rng):
+    y, heard = two_opinions(rng)
+    perfect = replace(heard, neighbours=Prediction(y, np.ones(len(y))))
+    with np.errstate(all="ignore"):
+        assert _voices(perfect, y) == ()
 
 
 def test_rows_that_judge_are_a_tenth_and_neither_too_few_nor_too_many(rng):

@@ -115,3 +115,18 @@ def test_who_is_far_behind_gets_no_noise_of_its_own(
     shape = Shape(Stack(()), np.zeros(0), np.zeros(1))
     assert choice._held_out(shape, lesson, lesson.known, best) == pytest.approx(expected)
     assert asked == tried
+
+
+@pytest.mark.parametrize(
+    ("d", "options", "competing"),
+    [
+        (1, {}, {"adaptive", "sparse", "cells on a tree", "projected"}),
+        (1, {"n_components": 40}, {"adaptive", "cells", "projected"}),
+        (2, {}, {"adaptive", "cells", "cells on a tree", "projected"}),
+        (3, {}, {"adaptive", "cells", "projected"}),
+    ],
+)
+def test_which_priors_compete(d, options, competing):
+    model = RWFRegressor(**options)
+    model.n_features_in_ = d
+    assert set(model._recipe(500).candidates) == competing

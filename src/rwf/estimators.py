@@ -242,6 +242,8 @@ class RWFRegressor(FeatureRegressor):
             recipes["sparse"] = self._sparse(trend)
         if self.prior == "auto" and self.engine == "auto" and self._tree_may_compete():
             recipes["cells on a tree"] = TreeRecipe(self.n_features_in_, trend)
+            if self.n_features_in_ == 1:
+                del recipes["cells"]  # on one column a tree does as well with more atoms, sooner
         if self.prior == "auto":
             return ChosenRecipe(recipes) if low else recipes["projected"]
         if self.prior not in recipes:

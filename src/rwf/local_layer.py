@@ -11,17 +11,24 @@ and that of a :class:`~rwf.neighbours.NeighbourGP`, with variances v and u, the 
 and the combination of least variance is the prediction. The local scale s² is the mean of squared
 errors nearby: terrain is smooth here and steep there. Residuals of the model at its own rows would
 not do as data, because the more atoms it has, the less is left of them there. So both opinions on a
-row are of those who have not seen it. References: Bates and Granger (1969), The combination of
-forecasts; Datta et al. (2016), Hierarchical nearest-neighbor Gaussian process models.
+row are of those who have not seen it.
+
+How many rows are nearby, how far their mean is trusted, and ρ are not chosen but averaged over:
+every choice, and the model alone, counts by the density that it gives to the rows that judge. The
+best of many choices on a few hundred rows would be too sure of itself. References: Bates and
+Granger (1969), The combination of forecasts; Datta et al. (2016), Hierarchical nearest-neighbor
+Gaussian process models.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Self
 
 import numpy as np
+from scipy.special import softmax
 
 from rwf.neighbours import NeighbourGP, learn_neighbour_gp
 from rwf.posterior import Prediction, normal_log_density
@@ -44,8 +51,18 @@ CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 FEWEST = 2
 """Rows that a layer must have to be asked."""
 
+AS_ONE = 4.0
+"""So many judges count as one in the weights of voices: rows close together err together, and the
+voices were calibrated on the same rows."""
+
+FAINT = 0.01
+"""Share of all weight that the faintest voices have together, which are not kept."""
+
 CLEAR = 2.0
 """Standard errors by which the layer must raise the log density of held-out rows."""
+
+AT_ONCE = 50_000
+"""Rows that are predicted together."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +75,22 @@ class LocalScale:
     so that it goes back to one in gaps, where no row is nearby.
 
     Args:
-        squares: e²/v of the neighbours' predictions of each row, over their mean, shape (n,).
         nearby: how many rows are asked.
         prior_rows: τ.
         radius: R, in lengths of the neighbours' kernel.
     """
 
-    squares: Array
     nearby: int
     prior_rows: float
     radius: float
 
-    def __call__(self, gp: NeighbourGP, X: Array) -> Array:
-        return self.of_nearest(*gp.nearest(X, self.nearby))
+    def __call__(self, distances: Array, squares: Array) -> Array:
+        """s² at rows, from the distances of their nearest ones and q of these.
 
-    def of_nearest(self, distances: Array, near: IntArray) -> Array:
-        """s² at rows whose nearest ones these are, shape (m, nearby)."""
-        counts = np.exp(-0.5 * (distances / self.radius) ** 2)
-        total = (counts * self.squares[near]).sum(axis=1) + self.prior_rows
+        Both have shape (m, k), nearest first, of which the first ``nearby`` are asked.
+        """
+        counts = np.exp(-0.5 * (distances[:, : self.nearby] / self.radius) ** 2)
+        total = (counts * squares[:, : self.nearby]).sum(axis=1) + self.prior_rows
         scale: Array = total / (counts.sum(axis=1) + self.prior_rows)
         return scale
 
@@ -110,21 +125,67 @@ class Trust:
 
 
 @dataclass(frozen=True)
+class Voice:
+    """One way to make a prediction of both opinions.
+
+    Args:
+        weight: how much it counts among all.
+        scale: s².
+        trust: how both opinions are weighed.
+    """
+
+    weight: float
+    scale: LocalScale
+    trust: Trust
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What is known of rows before voices make something of it.
+
+    Args:
+        model: the model's predictions.
+        neighbours: those of the nearest rows.
+        distances: of the nearest rows, shape (m, k).
+        squares: their q, shape (m, k).
+    """
+
+    model: Prediction
+    neighbours: Prediction
+    distances: Array
+    squares: Array
+
+    def scale(self, by: LocalScale) -> Array:
+        """s², shape (m,)."""
+        return by(self.distances, self.squares)
+
+    def average(self, voices: Sequence[Voice]) -> Prediction:
+        """The mean and the variance of a mixture of voices, and of the model for what they lack."""
+        scales = {scale: self.scale(scale) for scale in {voice.scale for voice in voices}}
+        parts = [
+            voice.trust.blend(self.model, self.neighbours, scales[voice.scale]) for voice in voices
+        ]
+        weights = [voice.weight for voice in voices]
+        return _mixture([*weights, max(1.0 - sum(weights), 0.0)], [*parts, self.model])
+
+
+@dataclass(frozen=True)
 class LocalLayer:
     """What the neighbours of a row add to a model's prediction. It keeps all training rows.
 
     Args:
         gp: the rows, whose values are y less its mean.
         center: mean of y.
-        scale: s².
-        trust: how both opinions are weighed.
+        squares: q, which are e²/v of the neighbours' predictions of each row, over their mean,
+            shape (n,).
+        voices: ways to make a prediction, whose weights the model alone fills up to one.
         gain: how much higher the mean log density of held-out rows is than with the model alone.
     """
 
     gp: NeighbourGP
     center: float
-    scale: LocalScale
-    trust: Trust
+    squares: Array
+    voices: tuple[Voice, ...]
     gain: float
 
     @property
@@ -139,12 +200,12 @@ class LocalLayer:
             X=np.concatenate([self.gp.X, X]),
             values=np.concatenate([self.gp.values, y - self.center]),
         )
-        return replace(self, gp=gp, scale=replace(self.scale, squares=_unseen_squares(gp)))
+        return replace(self, gp=gp, squares=_unseen_squares(gp))
 
     def without_rows(self) -> LocalLayer:
         """The layer before the first row."""
         gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
-        return replace(self, gp=gp, scale=replace(self.scale, squares=self.scale.squares[:0]))
+        return replace(self, gp=gp, squares=self.squares[:0])
 
     def predict(self, X: Array, model: Prediction) -> Prediction:
         """The model's prediction of y at rows, the noise included, and the neighbours', as one.
@@ -153,7 +214,15 @@ class LocalLayer:
         """
         if len(self.gp.X) < FEWEST:
             return model
-        return self.trust.blend(model, _opinion(self.gp, self.center, X), self.scale(self.gp, X))
+        mean, variance = np.empty((2, len(X)))
+        for start in range(0, len(X), AT_ONCE):
+            its = slice(start, start + AT_ONCE)
+            own = Prediction(model.mean[its], model.variance[its])
+            most = max(voice.scale.nearby for voice in self.voices)
+            part = _heard(self.gp, self.center, self.squares, X[its], own, most)
+            both = part.average(self.voices)
+            mean[its], variance[its] = both.mean, both.variance
+        return Prediction(mean, variance)
 
 
 def rows_to_judge(n: int, rng: np.random.Generator) -> IntArray:
@@ -186,56 +255,73 @@ def learn_local_layer(
         return None
     center = float(y.mean())
     gp = learn_neighbour_gp(X, y - center, rng)
-    scale, trust, gains, best = _best(gp, center, held, unseen)
-    if gains.mean() < CLEAR * gains.std() / np.sqrt(len(gains)):
-        return None
-    of_all = replace(scale, squares=_unseen_squares(gp))
-    return LearnedLayer(LocalLayer(gp, center, of_all, trust, float(gains.mean())), best)
-
-
-def _best(
-    gp: NeighbourGP, center: float, held: IntArray, unseen: Prediction
-) -> tuple[LocalScale, Trust, Array, Prediction]:
-    """Scale and trust of the highest density of held-out rows; how much each row gains by them."""
-    X, y = gp.X[held], center + gp.values[held]
     # A row's own value is in the errors of those around it: to judge, they must not have seen it.
-    kept = np.delete(np.arange(len(gp.X)), held)
-    others = replace(gp, X=gp.X[kept], values=gp.values[kept])
-    neighbours, squares = _opinion(others, center, X), _unseen_squares(others)
-    all_distances, all_near = others.nearest(X, max(NEARBY))
-    before = _log_density(y, unseen)
-    found = []
+    kept = np.delete(np.arange(len(y)), held)
+    others = replace(gp, X=X[kept], values=gp.values[kept])
+    heard = _heard(others, center, _unseen_squares(others), X[held], unseen, max(NEARBY))
+    voices = _voices(heard, y[held])
+    both = heard.average(voices)
+    gains = _log_density(y[held], both) - _log_density(y[held], unseen)
+    if not voices or gains.mean() < CLEAR * gains.std() / np.sqrt(len(gains)):
+        return None
+    layer = LocalLayer(gp, center, _unseen_squares(gp), voices, float(gains.mean()))
+    return LearnedLayer(layer, both)
+
+
+def _voices(heard: Heard, y: Array) -> tuple[Voice, ...]:
+    """Voices, weighed by the densities that they give to targets y, the loudest first.
+
+    Before these are known, the model alone counts as much as all voices together.
+    """
+    found, gains = [], []
     for nearby, prior_rows in product(NEARBY, PRIOR_ROWS):
-        distances, near = all_distances[:, :nearby], all_near[:, :nearby]
-        radius = float(distances[:, -1].mean()) or 1.0
-        scale = LocalScale(squares, nearby, prior_rows, radius)
-        s2 = scale.of_nearest(distances, near)
+        radius = float(heard.distances[:, :nearby][:, -1].mean()) or 1.0
+        scale = LocalScale(nearby, prior_rows, radius)
+        s2 = heard.scale(scale)
         for correlation in CORRELATIONS:
-            trust = _calibrated(correlation, y, unseen, neighbours, s2)
-            blend = trust.blend(unseen, neighbours, s2)
-            found.append((scale, trust, _log_density(y, blend) - before, blend))
-    return max(found, key=lambda candidate: float(candidate[2].mean()))
+            trust = _calibrated(correlation, y, heard, s2)
+            blend = trust.blend(heard.model, heard.neighbours, s2)
+            gain = float(np.sum(_log_density(y, blend) - _log_density(y, heard.model)))
+            found.append((scale, trust))
+            gains.append(gain if np.isfinite(gain) else -np.inf)  # no voice is without error
+    weights: Array = softmax([*np.array(gains) / AS_ONE - np.log(len(gains)), 0.0])[:-1]
+    if weights.sum() == 0:
+        return ()
+    order = np.argsort(-weights)
+    louder = np.cumsum(weights[order]) - weights[order]
+    loud = order[louder < (1.0 - FAINT) * weights.sum()]
+    shares = weights[loud] * (weights.sum() / weights[loud].sum())
+    return tuple(Voice(float(share), *found[i]) for share, i in zip(shares, loud, strict=True))
 
 
 def _log_density(y: Array, p: Prediction) -> Array:
     return normal_log_density(y - p.mean, p.variance)
 
 
-def _calibrated(
-    correlation: float, y: Array, model: Prediction, neighbours: Prediction, scale: Array
-) -> Trust:
+def _calibrated(correlation: float, y: Array, heard: Heard, scale: Array) -> Trust:
     """Factors that bring mean squared scores to one, of both opinions and then of their blend."""
 
     def excess(p: Prediction, scale: Array | float) -> float:
         return float(np.mean((y - p.mean) ** 2 / (scale * p.variance)))
 
-    trust = Trust(excess(model, scale), excess(neighbours, scale), correlation)
-    return trust.recalibrated(excess(trust.blend(model, neighbours, scale), 1.0))
+    trust = Trust(excess(heard.model, scale), excess(heard.neighbours, scale), correlation)
+    return trust.recalibrated(excess(trust.blend(heard.model, heard.neighbours, scale), 1.0))
 
 
-def _opinion(gp: NeighbourGP, center: float, X: Array) -> Prediction:
-    found = gp.predict(X)
-    return replace(found, mean=center + found.mean)
+def _mixture(weights: Sequence[float], parts: Sequence[Prediction]) -> Prediction:
+    """Mean and variance of a mixture."""
+    mean = np.average([part.mean for part in parts], axis=0, weights=weights)
+    squares = [part.variance + (part.mean - mean) ** 2 for part in parts]
+    return Prediction(mean, np.average(squares, axis=0, weights=weights))
+
+
+def _heard(
+    gp: NeighbourGP, center: float, squares: Array, X: Array, model: Prediction, nearby: int
+) -> Heard:
+    """What the model says of rows, and what those nearest to them do."""
+    told = gp.predict(X)
+    distances, near = gp.nearest(X, nearby)
+    return Heard(model, replace(told, mean=center + told.mean), distances, squares[near])
 
 
 def _unseen_squares(gp: NeighbourGP) -> Array:

@@ -306,8 +306,11 @@ def check_neighbours(gp: NeighbourGP) -> None:
 
 
 def check_layer(layer: LocalLayer) -> None:
-    require(len(layer.scale.squares) == len(layer.gp.X), "squares are of other rows")
-    require(layer.scale.nearby > 0, "nobody is asked")
+    require(len(layer.squares) == len(layer.gp.X), "squares are of other rows")
+    require(len(layer.voices) > 0, "a layer has no voice")
+    require(all(voice.scale.nearby > 0 for voice in layer.voices), "nobody is asked")
+    weights = [voice.weight for voice in layer.voices]
+    require(min(weights) >= 0 and sum(weights) <= 1 + 1e-9, "weights of voices are no shares")
 
 
 def check_correction(

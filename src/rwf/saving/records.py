@@ -15,7 +15,7 @@ from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
 from rwf.features.wavelet import WaveletFeatures
 from rwf.fit_report import FitReport
-from rwf.local_layer import LocalLayer, LocalScale, Trust
+from rwf.local_layer import LocalLayer, LocalScale, Trust, Voice
 from rwf.measures import Box, Hull, Rows
 from rwf.model import FittedModel
 from rwf.moments import Moments, RootMoments
@@ -399,18 +399,19 @@ CORRECTIONS = [
         },
         checks.check_neighbours,
     ),
-    Record(
-        LocalScale,
-        {"squares": floats("n"), "nearby": INT, "prior_rows": FLOAT, "radius": FLOAT},
-    ),
+    Record(LocalScale, {"nearby": INT, "prior_rows": FLOAT, "radius": FLOAT}),
     Record(Trust, {"model": FLOAT, "neighbours": FLOAT, "correlation": FLOAT}),
+    Record(
+        Voice,
+        {"weight": FLOAT, "scale": Instance(LocalScale), "trust": Instance(Trust)},
+    ),
     Record(
         LocalLayer,
         {
             "gp": Instance(NeighbourGP),
             "center": FLOAT,
-            "scale": Instance(LocalScale),
-            "trust": Instance(Trust),
+            "squares": floats("n"),
+            "voices": Many(Instance(Voice)),
             "gain": FLOAT,
         },
         checks.check_layer,
