@@ -260,16 +260,17 @@ NOTES = (
     "⁸ On Delaunay's triangles or tetrahedra, the nearest row outside their hull. Its error bar is "
     "one standard deviation for all rows, from a tenth of the training rows.",
     "⁹ Length, amplitude, noise and mean by the marginal likelihood of all training rows.",
-    "ᵃ 500 inducing points, ARD; Adam, with the best posterior of up to 12 000 rows in closed form "
-    "and natural gradients on batches of more, until the bound settles, and for 360 s at most.",
+    "ᵃ 500 inducing points, ARD. The best posterior of up to 50 000 rows in closed form, L-BFGS; "
+    "of more, natural gradients on batches and Adam; until the bound settles, and for 360 s at "
+    "most.",
     "ᵇ Four components, exact; the best of five starts by evidence, in 360 s at most. A random "
     "subset of 1000 training rows where there are more than 2048.",
     "ᶜ 100 inducing points a layer; Adam on batches of 256 rows, of 1024 where there are at most "
     "three columns, until the bound settles, and for 360 s at most. Its Gaussian has the mean and "
     "the variance of a mixture of 100 draws.",
-    "ᵈ Matérn-3/2, a length for each column from 20 places; parameters by the posterior density of "
-    "at most 1000 training rows, the best of five starts in 360 s at most; then the posterior of "
-    "at most 2000.",
+    "ᵈ Matérn-3/2, a length for each column from 20 places, which vary together in more than 16 "
+    "columns; parameters by the posterior density of at most 1000 training rows, the best of five "
+    "starts in 360 s at most; then the posterior of at most 2000.",
     "ᵉ Five members of two or four layers of 1000 cosines, in 360 s at most. Length, amplitude, "
     "depth and noise by a tenth of the training rows, which also stop the training.",
     "ᶠ Matérn-3/2, 20 frequencies a column, additive in columns that a hidden layer mixes; Adam on "

@@ -56,6 +56,25 @@ def test_equal_lengths_give_the_stationary_kernel(kernel, rng):
     assert_allclose(found, STATIONARY[kernel](r), rtol=1e-10)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_lengths_that_vary_together_give_the_same_in_matrix_products(kernel, rng):
+    gp = random_gp(rng, 4, kernel)
+    together = replace(
+        gp, parameters=replace(gp.parameters, whites=gp.parameters.whites[:, :1].clone())
+    )
+    X, V = double(rng.normal(3, 2, (9, 4))), double(rng.normal(3, 2, (6, 4)))
+    assert_allclose((together.lengths(X) / together.lengths(X)[:1]).std(dim=1), 0, atol=1e-12)
+    expected = correlation(gp.profile, X, together.lengths(X), V, together.lengths(V))
+    assert_allclose(together.covariance(X, V), together.parameters.variance * expected, rtol=1e-10)
+
+
+def test_lengths_of_many_columns_vary_together(rng):
+    X = rng.normal(3, 2, (40, 17))
+    for d, profiles in ((16, 16), (17, 1)):
+        found = NonStationaryGP(random_state=0, n_starts=1, max_steps=2).fit(X[:, :d], X[:, 0])
+        assert found._gp.parameters.whites.shape == (20, profiles)
+
+
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_the_prefactor_of_one_length_is_of_order_half_the_columns(d):
     x, one, other = double(np.full((1, d), 0.3)), double(np.full((1, d), 0.5)), 1.7

@@ -12,14 +12,14 @@ from experiments.baselines.training import Candidate, Schedule, batches, double,
 TARGET = torch.tensor([3.0, -2.0], dtype=torch.float64)
 
 
-def bowl(noise=0.0, at=(0.0, 0.0), scale=1.0):
+def bowl(noise=0.0, at=(0.0, 0.0), scale=1.0, smooth=False):
     """A candidate whose loss is a noisy paraboloid of depth 5 around TARGET."""
     place = torch.tensor(at, dtype=torch.float64, requires_grad=True)
 
     def loss():
         return scale * ((place - TARGET) ** 2).sum() - 5 + noise * torch.randn(()).double()
 
-    return Candidate(place, loss, [place])
+    return Candidate(place, loss, [place], smooth=smooth)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -33,13 +33,60 @@ def test_it_arrives_at_the_minimum_and_says_so(noise):
     assert abs(report.loss + 5) < 5 * noise / 10 + 1e-3
 
 
-def test_without_time_it_says_that_it_has_not_converged():
-    place, report = train(lambda _: bowl(), budget=0.0)
+def test_a_smooth_loss_takes_few_steps():
+    place, report = train(lambda _: bowl(smooth=True), 60, Schedule(window=5))
+    assert report.converged
+    assert report.steps < 20
+    assert_allclose(place.detach(), TARGET, atol=1e-6)
+    assert report.loss == pytest.approx(-5)
+
+
+def valley(at=(-1.2, 1.0)):
+    """A smooth candidate on the floor of Rosenbrock's valley, which takes some thirty steps."""
+    place = torch.tensor(at, dtype=torch.float64, requires_grad=True)
+
+    def loss():
+        return 100 * (place[1] - place[0] ** 2) ** 2 + (1 - place[0]) ** 2
+
+    return Candidate(place, loss, [place], smooth=True)
+
+
+def test_a_smooth_loss_that_still_falls_is_no_convergence():
+    _, report = train(lambda _: valley(), 60, Schedule(window=5, max_steps=10))
+    assert (report.steps, report.converged) == (10, False)
+    place, report = train(lambda _: valley(), 60, Schedule(window=5, tolerance=1e-9))
+    assert report.converged
+    assert_allclose(place.detach(), 1.0, atol=1e-3)
+
+
+def test_starts_of_smooth_losses_compete_and_the_best_goes_on():
+    places = [(50.0, 50.0), (0.9, 0.9), (-3.0, 9.0)]
+    place, report = train(
+        lambda k: valley(places[k]), 60, Schedule(window=2, short=1, tolerance=1e-9), n_starts=3
+    )
+    assert min(report.by_start) == report.by_start[1] >= report.loss
+    assert_allclose(place.detach(), 1.0, atol=1e-3)
+
+
+def test_a_smooth_loss_that_fails_is_left_from_its_lowest_point():
+    place = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
+    wall = lambda: torch.log(place).sum()  # noqa: E731 - it falls towards a wall at 0
+    _, report = train(lambda _: Candidate(place, wall, [place], smooth=True), 60)
+    assert report.setbacks > 5
+    assert not report.converged
+    assert float(place.detach()) > 0
+    assert report.loss == pytest.approx(math.log(float(place.detach())))
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_without_time_it_says_that_it_has_not_converged(smooth):
+    place, report = train(lambda _: bowl(smooth=smooth), budget=0.0)
     assert not report.converged
     assert report.steps == 1
     assert report.facts()["converged"] is False
-    assert report.loss == pytest.approx(13 - 5)
-    assert place.abs().max() == 0  # and there it stays
+    if not smooth:  # whose first step is taken, not only its first loss
+        assert report.loss == pytest.approx(13 - 5)
+        assert place.abs().max() == 0  # and there it stays
 
 
 def test_time_that_ends_on_a_slope_is_no_convergence(monkeypatch):

@@ -1,8 +1,8 @@
-r"""A straight line under methods that have none, where a line says almost everything.
+r"""A straight line under methods that have none, where a line says most of it.
 
 A neural or deep process spends its parameters on a plane before it finds what is left of it, and
-may end behind least squares. Where leave-one-out errors of least squares are below a fiftieth of
-the variance of y, the line is taken off and the method sees its residuals. The line has been
+may end behind least squares. Where leave-one-out errors of least squares are below 15 % of the
+variance of y, the line is taken off and the method sees its residuals. The line has been
 learned from those rows too, so at a new row its variance :math:`\sigma^2 x^\top (X^\top X)^{-1} x`
 is added.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from experiments.baselines.standardized import FunctionMethod
 from rwf.types import Array
 
-SMALL = 0.02
+SMALL = 0.15
 """The part of the variance of y that leave-one-out errors of a line may be at most."""
 
 

@@ -37,6 +37,10 @@ LEARNING_ROWS = 1000
 PSEUDO_INPUTS = 20
 """Centres of clusters of the rows, where ℓ is given, at most."""
 
+OWN_COLUMNS = 16
+"""Up to so many columns the lengths of each vary by themselves, and in more they vary together:
+dozens of profiles would follow the noise of a thousand rows."""
+
 WINDOW = 20
 """Steps of a window: the evidence of all rows is without noise."""
 
@@ -56,7 +60,7 @@ def start(profile: Profile, places: Tensor, k: int) -> VaryingGP:
     length = math.sqrt(d) * (0.3 if d == 1 else 0.7) ** k
     parameters = Parameters(
         _free(math.log(length) * torch.ones(d)),
-        _free(0.1 * torch.randn(m, d)),
+        _free(0.1 * torch.randn(m, d if d <= OWN_COLUMNS else 1)),
         _free(torch.tensor(math.log(reach))),
         _free(torch.tensor(0.0)),
         _free(torch.tensor(math.log(0.1) - 1.15 * k)),

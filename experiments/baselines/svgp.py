@@ -9,13 +9,17 @@ O(BM² + M³) whatever n. Z, the kernel and the noise follow Adam; m and S follo
 for which the bound with a Gaussian likelihood is quadratic: a full step on all rows finds the best
 q, and with Z all rows that is the exact posterior.
 
-Where rows are few, all of them are a step. Then q need not be followed, for at its best the bound
-is a function of the other parameters alone: with A = L⁻¹K(Z, X)/σ, LLᵀ = K(Z, Z), and
+Up to :data:`FEW_ROWS` rows, all of them are a step. Then q need not be followed, for at its best
+the bound is a function of the other parameters alone: with A = L⁻¹K(Z, X)/σ, LLᵀ = K(Z, Z), and
 r = (y − μ)/σ,
 
 .. math::
     \log N(r \mid 0, I + A^\top A) - n \log \sigma
     - \tfrac12 \sum_n \bigl(k(x_n, x_n)/\sigma^2 - \|A_n\|^2\bigr).
+
+Logarithms of lengths and noise come from far: Adam brings them near, with long steps on a sample of
+the rows. L-BFGS goes on from there, as the bound is without noise, on samples three times as large
+until they are all.
 
 References: Hensman, Fusi and Lawrence (2013), Gaussian processes for big data; Salimbeni,
 Eleftheriadis and Hensman (2018), Natural gradients in practice; Titsias (2009), Variational
@@ -25,7 +29,8 @@ learning of inducing variables. The model and the bound of a batch are gpytorch'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -39,6 +44,7 @@ from sklearn.cluster import MiniBatchKMeans
 from experiments.baselines.training import (
     BUDGET,
     Candidate,
+    Report,
     Schedule,
     batches,
     double,
@@ -63,17 +69,28 @@ FEW = 3
 NATURAL_RATE = 0.1
 """The part of the way to the batch's best q that a step takes."""
 
-FEW_ROWS, BATCH = 12_000, 1024
+FEW_ROWS, BATCH = 50_000, 1024
 """Up to so many rows all of them are a step, which costs O(nM²); of more, a batch is one."""
 
-BATCHED, WHOLE = Schedule(rate=0.01), Schedule(rate=0.15, window=25, short=1)
-"""How Adam walks by batches, whose losses are noisy, and by all rows."""
+FIRST_ROWS, FIRST_SHARE = 5000, 0.25
+"""Rows of the first sample, and of the time what Adam has for it, at most."""
+
+BATCHED, FAR, NEAR = (
+    Schedule(),
+    Schedule(rate=0.15, window=25, n_decays=0, short=1),
+    Schedule(window=25),
+)
+"""How Adam walks by batches and from far, and when L-BFGS has arrived."""
 
 INDUCING_RATE = 0.01
-"""Adam's for the inducing points, which lie close together where columns are few."""
+"""Adam's for the inducing points on that sample: they lie close together where columns are few."""
 
-AT_ONCE = 2000
-"""Rows that are predicted together."""
+UNSTABLE = 1e-3
+"""Noise below so much of the amplitude would be lost in K(Z, X)K(X, Z), whose condition is that of
+K squared: then L⁻¹K(Z, X) is formed first, at twice the cost."""
+
+AT_ONCE, BLOCK = 2000, 1024
+"""Rows that are predicted together, and that are summed together."""
 
 
 def centres(X: Array, n_centres: int, random_state: int) -> Array:
@@ -86,18 +103,70 @@ def centres(X: Array, n_centres: int, random_state: int) -> Array:
     return found
 
 
-class Gram(torch.autograd.Function):
-    """K ↦ KKᵀ, whose gradient is one product where torch would take two."""
+class Matern32(torch.autograd.Function):
+    """q ↦ (1 + r)e^(−r) with r² = 3q, whose slope −1.5 e^(−r) is finite at zero, too."""
 
     @staticmethod
-    def forward(ctx: Any, K: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's own
-        ctx.save_for_backward(K)
-        return K @ K.T
+    def forward(ctx: Any, q: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's own
+        r = q.mul(3).clamp_min_(0).sqrt_()
+        fading = torch.exp(-r)
+        ctx.save_for_backward(fading)
+        return r.add_(1).mul_(fading)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
-        (K,) = ctx.saved_tensors
-        return (gradient + gradient.T) @ K
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        (fading,) = ctx.saved_tensors
+        return fading.mul(slope).mul_(-1.5)
+
+
+PROFILES: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = MappingProxyType(
+    {"se": lambda q: torch.exp(-0.5 * q), "matern32": Matern32.apply}
+)
+"""κ of squared distances, for the kernels of the same names."""
+
+
+class RowSums(torch.autograd.Function):
+    """FFᵀ and Fr of features F of all rows, shape (M, n), a block of rows at a time.
+
+    F is made anew for the gradient: within a block it stays in cache, and memory is what takes
+    time. The gradient of FFᵀ is one product, where torch would take two.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 - torch's own
+        features: Callable[..., torch.Tensor],
+        X: torch.Tensor,
+        r: torch.Tensor,
+        *parameters: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """``features`` of rows and of parameters, which the gradient is for."""
+        ctx.features, ctx.X = features, X
+        ctx.save_for_backward(r, *parameters)
+        gram, total = 0.0, 0.0
+        for rows, part in zip(X.split(BLOCK), r.split(BLOCK), strict=True):
+            F = features(rows, *parameters)
+            gram, total = gram + F @ F.T, total + F @ part
+        return gram, total
+
+    @staticmethod
+    def backward(
+        ctx: Any,  # noqa: ANN401
+        by_gram: torch.Tensor,
+        by_total: torch.Tensor,
+    ) -> tuple[torch.Tensor | None, ...]:
+        r, *parameters = ctx.saved_tensors
+        twice, by_r = by_gram + by_gram.T, []
+        slopes = [torch.zeros_like(parameter) for parameter in parameters]
+        for rows, part in zip(ctx.X.split(BLOCK), r.split(BLOCK), strict=True):
+            with torch.enable_grad():
+                own = [parameter.detach().requires_grad_() for parameter in parameters]
+                F = ctx.features(rows, *own)
+            by_F = torch.addmm(torch.outer(by_total, part), twice, F.detach())
+            for slope, more in zip(slopes, torch.autograd.grad(F, own, by_F), strict=True):
+                slope.add_(more)
+            by_r.append(by_total @ F.detach())
+        return None, None, torch.cat(by_r), *slopes
 
 
 class SparseGP(gpytorch.models.ApproximateGP):
@@ -116,6 +185,7 @@ class SparseGP(gpytorch.models.ApproximateGP):
         super().__init__(
             gpytorch.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=True)
         )
+        self.profile = PROFILES[kernel]
         self.mean_module = gpytorch.means.ConstantMean()
         self.covar_module = gpytorch.kernels.ScaleKernel(KERNELS[kernel](Z.shape[1]))
         self.likelihood = gpytorch.likelihoods.GaussianLikelihood(
@@ -159,16 +229,32 @@ class SparseGP(gpytorch.models.ApproximateGP):
     def _sums(
         self, X: torch.Tensor, y: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """AAᵀ, Ar and r. K(Z, X)K(X, Z) is the only product over rows, forwards and backwards."""
+        """AAᵀ, Ar and r."""
         strategy, noise = self.variational_strategy, self.likelihood.noise.sqrt()
-        Z = strategy.inducing_points
-        L = psd_safe_cholesky(self.covar_module(Z).add_jitter(strategy.jitter_val).to_dense())
-        K, r = self.covar_module(Z, X).to_dense(), (y - self.mean_module(X)) / noise
-        both = torch.linalg.solve_triangular(
-            L, torch.column_stack([Gram.apply(K), K @ r]), upper=False
-        )
+        Z, kernel = strategy.inducing_points, self.covar_module
+        L = psd_safe_cholesky(kernel(Z).add_jitter(strategy.jitter_val).to_dense())
+        r = (y - self.mean_module(X)) / noise
+        shape = (Z, kernel.base_kernel.lengthscale, kernel.outputscale)
+        if noise**2 < UNSTABLE * kernel.outputscale:
+            P, c = RowSums.apply(self._whitened, X, r, *shape, L)
+            return P / noise**2, c / noise, r
+        G, c = RowSums.apply(self._kernel, X, r, *shape)
+        both = torch.linalg.solve_triangular(L, torch.column_stack([G, c]), upper=False)
         P = torch.linalg.solve_triangular(L, both[:, :-1].T, upper=False)
         return 0.5 * (P + P.T) / noise**2, both[:, -1] / noise, r
+
+    def _kernel(
+        self, X: torch.Tensor, Z: torch.Tensor, lengths: torch.Tensor, amplitude: torch.Tensor
+    ) -> torch.Tensor:
+        """K(Z, X) at given parameters."""
+        U, V = Z / lengths, X / lengths
+        squares = (U**2).sum(dim=1)[:, None] + (V**2).sum(dim=1)
+        return amplitude * self.profile(torch.addmm(squares, U, V.T, alpha=-2))
+
+    def _whitened(self, X: torch.Tensor, *shape: torch.Tensor) -> torch.Tensor:
+        """L⁻¹K(Z, X)."""
+        *own, L = shape
+        return torch.linalg.solve_triangular(L, self._kernel(X, *own), upper=False)
 
 
 class SVGP:
@@ -180,8 +266,7 @@ class SVGP:
         n_inducing: M.
         batch: rows of a step, by default all up to :data:`FEW_ROWS`, and :data:`BATCH` of more.
         budget: seconds of training.
-        rate: of Adam, but for inducing points; by default :data:`WHOLE`'s where all rows are a
-            step, and else :data:`BATCHED`'s.
+        rate: of Adam, where batches are a step.
         tolerance: nats per row that a window of steps must gain, or training has settled.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
@@ -194,7 +279,7 @@ class SVGP:
         n_inducing: int = 500,
         batch: int | None = None,
         budget: float = BUDGET,
-        rate: float | None = None,
+        rate: float = BATCHED.rate,
         tolerance: float = 1e-3,
         n_starts: int | None = None,
         max_steps: int | None = None,
@@ -210,38 +295,76 @@ class SVGP:
         self.max_steps = max_steps
 
     def fit(self, X: Array, y: Array) -> Self:
-        n, d = X.shape
+        n = len(y)
         Z = double(centres(X, self.n_inducing, self.random_state))
         rows, targets = double(X), double(y)
         batch = self.batch or (n if n <= FEW_ROWS else BATCH)
+        with seeded(self.random_state):
+            if batch < n:
+                self._model, self._report = self._by_batches(rows, targets, Z, batch)
+            else:
+                self._model, self._report = self._by_all_rows(rows, targets, Z)
+                self._model.take_best(rows, targets)
+        self._model.eval()
+        return self
+
+    def _by_batches(
+        self, rows: torch.Tensor, y: torch.Tensor, Z: torch.Tensor, batch: int
+    ) -> tuple[SparseGP, Report]:
+        n = len(y)
 
         def make(k: int) -> Candidate[SparseGP]:
-            model = SparseGP(self.kernel, Z.clone(), start_length(d, k))
-            model.train()
-            if batch >= n:
-                return Candidate(model, lambda: -model.best_bound(rows, targets), _groups(model))
-            drawn = batches(n, batch)
+            model, drawn = self._start(Z, k), batches(n, batch)
 
             def loss() -> torch.Tensor:
                 some = next(drawn)
-                return -model.bound(rows[some], targets[some], n)
+                return -model.bound(rows[some], y[some], n)
 
             natural = gpytorch.optim.NGD(
                 model.variational_parameters(), num_data=n, lr=NATURAL_RATE
             )
-            return Candidate(model, loss, _groups(model), companions=[natural])
+            return Candidate(model, loss, list(model.hyperparameters()), companions=[natural])
 
-        own = WHOLE if batch >= n else BATCHED
-        schedule = replace(
-            own, rate=self.rate or own.rate, tolerance=self.tolerance, max_steps=self.max_steps
-        )
-        n_starts = self.n_starts or (3 if d <= FEW else 1)
-        with seeded(self.random_state):
-            self._model, self._report = train(make, self.budget, schedule, n_starts)
-        if batch >= n:
-            self._model.take_best(rows, targets)
-        self._model.eval()
-        return self
+        schedule = replace(self._schedule(BATCHED), rate=self.rate)
+        return train(make, self.budget, schedule, self._starts(Z))
+
+    def _by_all_rows(
+        self, rows: torch.Tensor, y: torch.Tensor, Z: torch.Tensor
+    ) -> tuple[SparseGP, Report]:
+        """Adam on the first sample, then L-BFGS on larger ones, each half of the time left."""
+        deadline, order = time.perf_counter() + self.budget, torch.randperm(len(y))
+
+        def loss(model: SparseGP, size: int) -> Callable[[], torch.Tensor]:
+            some, targets = rows[order[:size]], y[order[:size]]
+            return lambda: -model.best_bound(some, targets)
+
+        def far(k: int) -> Candidate[SparseGP]:
+            model = self._start(Z, k)
+            return Candidate(model, loss(model, first), _groups(model))
+
+        def near(size: int) -> Callable[[int], Candidate[SparseGP]]:
+            moved = list(model.hyperparameters())
+            return lambda _: Candidate(model, loss(model, size), moved, smooth=True)
+
+        first, *others = sample_sizes(len(y))
+        model, report = train(far, FIRST_SHARE * self.budget, self._schedule(FAR), self._starts(Z))
+        reports = [report]
+        for size in others or [first]:
+            left = deadline - time.perf_counter()
+            seconds = left if size == len(y) else left / 2
+            reports.append(train(near(size), seconds, self._schedule(NEAR))[1])
+        return model, in_sequence(reports)
+
+    def _start(self, Z: torch.Tensor, k: int) -> SparseGP:
+        model = SparseGP(self.kernel, Z.clone(), start_length(Z.shape[1], k))
+        model.train()
+        return model
+
+    def _starts(self, Z: torch.Tensor) -> int:
+        return self.n_starts or (3 if Z.shape[1] <= FEW else 1)
+
+    def _schedule(self, own: Schedule) -> Schedule:
+        return replace(own, tolerance=self.tolerance, max_steps=self.max_steps)
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         mean, std = self.predict_function(X)
@@ -273,6 +396,25 @@ def _groups(model: SparseGP) -> list[dict[str, object]]:
     Z = model.variational_strategy.inducing_points
     others = [parameter for parameter in model.hyperparameters() if parameter is not Z]
     return [{"params": others}, {"params": [Z], "lr": INDUCING_RATE}]
+
+
+def sample_sizes(n: int) -> list[int]:
+    """n, and before it a third of it, and a third of that, until it is few rows."""
+    sizes = [n]
+    while sizes[0] > FIRST_ROWS:
+        sizes.insert(0, -(-sizes[0] // 3))
+    return sizes
+
+
+def in_sequence(reports: Sequence[Report]) -> Report:
+    """Trainings one after the other as one, which ended as the last of them did."""
+    return replace(
+        reports[-1],
+        steps=sum(report.steps for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        setbacks=sum(report.setbacks for report in reports),
+        by_start=reports[0].by_start,
+    )
 
 
 def start_length(d: int, index: int) -> float:

@@ -12,6 +12,9 @@ parameters of the best window are the ones that are kept. Where the budget of wa
 over before, the report says ``converged: false``: such a row tells of the budget, not of the
 method.
 
+A loss of all rows is without noise, and L-BFGS follows it in far fewer steps. It has no rate, so
+that the first plateau is where it has arrived.
+
 Several starts share the budget: each takes a few windows, and the best of them goes on.
 """
 
@@ -25,8 +28,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import numpy as np
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
+from scipy.optimize import minimize
 
 from rwf.types import Array
 
@@ -36,6 +41,12 @@ BUDGET = 360.0
 NUMERICAL = (torch.linalg.LinAlgError, NanError, NotPSDError)
 """What is raised where a kernel matrix has no Cholesky factor, by torch and by gpytorch."""
 
+MEMORY = 30
+"""Past steps that L-BFGS remembers."""
+
+MOST_SETBACKS = 5
+"""After so many steps without a finite loss, L-BFGS stays where it is."""
+
 SHARE = 0.5
 """The part of the budget that several starts may use up before the best of them goes on."""
 
@@ -44,7 +55,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class Schedule:
-    """How Adam walks, and when it has arrived.
+    """How Adam walks, and when it has arrived; of L-BFGS only the latter.
 
     Args:
         rate: the first learning rate.
@@ -76,6 +87,7 @@ class Candidate(Generic[M]):
         validation: an error on rows kept back; where there is one, it is watched, not the loss,
             and from the start on, which may be the best that there is.
         companions: optimisers of further parameters, such as natural gradients. They step along.
+        smooth: whether the loss is without noise, so that L-BFGS moves the parameters.
     """
 
     model: M
@@ -83,6 +95,7 @@ class Candidate(Generic[M]):
     parameters: Sequence[torch.Tensor] | Sequence[Mapping[str, object]]
     validation: Callable[[], float] | None = None
     companions: Sequence[torch.optim.Optimizer] = ()
+    smooth: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,9 +146,10 @@ def train(
     """
     schedule = schedule or Schedule()
     begun = time.perf_counter()
-    walks: list[_Walk[M]] = []
+    walks: list[_Walk[M] | _Descent[M]] = []
     for k in range(n_starts):
-        walks.append(_Walk(make(k), schedule))
+        candidate = make(k)
+        walks.append((_Descent if candidate.smooth else _Walk)(candidate, schedule))
         if n_starts > 1:
             walks[-1].go(begun + budget * SHARE * (k + 1) / n_starts, schedule.short)
     by_start = tuple(walk.lowest for walk in walks) if n_starts > 1 else ()
@@ -273,6 +287,101 @@ class _Walk(Generic[M]):
 
     def _copy(self) -> list[torch.Tensor]:
         return [parameter.detach().clone() for parameter in self._moved()]
+
+
+@dataclass
+class _Descent(Generic[M]):
+    """A candidate that L-BFGS moves, with the same face as a walk."""
+
+    candidate: Candidate[M]
+    schedule: Schedule
+    steps: int = 0
+    setbacks: int = 0
+    converged: bool = False
+    stuck: str = ""
+    lowest: float = math.inf
+    _before: float = math.inf  # the lowest loss at the end of the last window
+
+    def __post_init__(self) -> None:
+        parameters = self.candidate.parameters
+        self._parameters = [p for p in parameters if isinstance(p, torch.Tensor)]
+        assert len(self._parameters) == len(parameters), "groups of parameters have rates"
+        self._kept = _flat(self._parameters)
+
+    def go(self, deadline: float, windows: int | None = None) -> None:
+        """Descend until it has converged, for so many windows, or up to the deadline.
+
+        Where a loss is not finite it begins again, from the lowest point and with a short step.
+        """
+        window, most = self.schedule.window, self.schedule.max_steps
+        last = min(
+            math.inf if most is None else most,
+            math.inf if windows is None else self.steps + windows * window,
+        )
+
+        def after_step(xk: Array) -> None:  # the name that scipy asks for
+            self.steps += 1
+            if self.steps % window == 0:
+                self.converged = self.lowest > self._before - self.schedule.tolerance
+                self._before = self.lowest
+            if self.converged or self.steps >= last or time.perf_counter() >= deadline:
+                raise StopIteration
+
+        while not (self.converged or self.stuck or self.steps >= last):
+            begun = self.lowest
+            try:
+                minimize(
+                    self._loss,
+                    self._kept,
+                    jac=True,
+                    method="L-BFGS-B",
+                    callback=after_step,
+                    options={
+                        "maxiter": 10**6,
+                        "maxfun": 10**7,
+                        "maxcor": MEMORY,
+                        "ftol": 0,
+                        "gtol": 0,
+                    },
+                )
+            except (*NUMERICAL, FloatingPointError) as error:
+                self.setbacks += 1
+                self.stuck = str(error) if self.setbacks > MOST_SETBACKS else ""
+                continue
+            if time.perf_counter() >= deadline:
+                break
+            # No step from here lowers the loss: a fresh start must say so too.
+            self.converged |= self.lowest > begun - self.schedule.tolerance
+
+    def restore(self) -> None:
+        """Go to the lowest point."""
+        self._move(self._kept)
+
+    def _loss(self, place: Array) -> tuple[float, Array]:
+        self._move(place)
+        for parameter in self._parameters:
+            parameter.grad = None
+        loss = self.candidate.loss()
+        loss.backward()
+        value = loss.item()
+        slopes = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self._parameters]
+        gradient = _flat(slopes)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            raise FloatingPointError("the loss or its gradient is not finite")
+        if value < self.lowest:
+            self.lowest, self._kept = value, place.copy()
+        return value, gradient
+
+    def _move(self, place: Array) -> None:
+        sizes = np.cumsum([parameter.numel() for parameter in self._parameters])[:-1]
+        with torch.no_grad():
+            for parameter, part in zip(self._parameters, np.split(place, sizes), strict=True):
+                parameter.copy_(double(part).view_as(parameter))
+
+
+def _flat(tensors: Sequence[torch.Tensor]) -> Array:
+    """All numbers of some tensors in one array."""
+    return np.concatenate([tensor.detach().double().numpy().ravel() for tensor in tensors])
 
 
 def batches(n: int, size: int) -> Iterator[torch.Tensor]:

@@ -15,9 +15,10 @@ pseudo-inputs P:
     \log \ell_i(x) = \log c_i + \kappa(x, P) L^{-\top} v_i, \qquad LL^\top = \kappa(P, P),
     \quad v_i \sim N(0, I),
 
-with κ squared exponential, of variance one and a length ρ. References: Gibbs (1997), Bayesian
-Gaussian processes for regression and classification; Paciorek and Schervish (2003), Nonstationary
-covariance functions for Gaussian process regression.
+with κ squared exponential, of variance one and a length ρ. Where columns are many one v serves all
+of them, :math:`\ell_i(x) = c_i\, g(x)`, and the sums over columns are matrix products. References:
+Gibbs (1997), Bayesian Gaussian processes for regression and classification; Paciorek and Schervish
+(2003), Nonstationary covariance functions for Gaussian process regression.
 """
 
 from __future__ import annotations
@@ -73,13 +74,28 @@ def correlation(profile: Profile, X: Tensor, lengths: Tensor, V: Tensor, others:
     return (sizes * product).sqrt() * profile(Q)
 
 
+def common_correlation(profile: Profile, U: Tensor, g: Tensor, V: Tensor, h: Tensor) -> Tensor:
+    """The same where all lengths are ℓ_i(x) = c_i g(x), and rows are in units of c.
+
+    Args:
+        profile: R(√Q).
+        U: x/c, shape (n, d).
+        g: g(x), shape (n, 1).
+        V: v/c, shape (m, d).
+        h: g(v), shape (m, 1).
+    """
+    mean_square = 0.5 * (g**2 + (h**2).T)
+    squares = (U**2).sum(dim=1)[:, None] + (V**2).sum(dim=1) - 2 * U @ V.T
+    return (g * h.T / mean_square) ** (U.shape[1] / 2) * profile(squares / mean_square)
+
+
 @dataclass(frozen=True)
 class Parameters:
     """What is learned.
 
     Args:
         log_lengths: log c, shape (d,).
-        whites: v, shape (pseudo-inputs, d).
+        whites: v, shape (pseudo-inputs, d), or (pseudo-inputs, 1) for one that serves all columns.
         log_reach: log ρ.
         log_variance: log a².
         log_noise: the logarithm of the noise variance, above QUIETEST.
@@ -121,11 +137,14 @@ class VaryingGP:
 
     def lengths(self, X: Tensor) -> Tensor:
         """ℓ(x), shape (n, d)."""
-        p = self.parameters
+        return self.parameters.log_lengths.exp() * self._relative(X)
+
+    def _relative(self, X: Tensor) -> Tensor:
+        """ℓ(x)/c, of the shape of X or, if one v serves all columns, (n, 1)."""
         grid = self._kappa(self.places) + 1e-6 * torch.eye(len(self.places)).double()
         L = torch.linalg.cholesky(grid)
-        weights = torch.linalg.solve_triangular(L.T, p.whites, upper=True)
-        return torch.exp(p.log_lengths + self._kappa(X) @ weights)
+        weights = torch.linalg.solve_triangular(L.T, self.parameters.whites, upper=True)
+        return torch.exp(self._kappa(X) @ weights)
 
     def _kappa(self, X: Tensor) -> Tensor:
         return torch.exp(
@@ -134,7 +153,13 @@ class VaryingGP:
 
     def covariance(self, X: Tensor, V: Tensor) -> Tensor:
         """k(x, v) of all rows, without the noise."""
-        found = correlation(self.profile, X, self.lengths(X), V, self.lengths(V))
+        if self.parameters.whites.shape[1] < X.shape[1]:
+            units = self.parameters.log_lengths.exp()
+            found = common_correlation(
+                self.profile, X / units, self._relative(X), V / units, self._relative(V)
+            )
+        else:
+            found = correlation(self.profile, X, self.lengths(X), V, self.lengths(V))
         return self.parameters.variance * found
 
     def log_evidence(self, X: Tensor, y: Tensor) -> Tensor:
