@@ -32,13 +32,19 @@ def _squared_distance(u: Array, v: Array) -> float:
 
 
 @compiled
-def _factor(U: Array, near: IntArray, twice_order: int, nugget: float, L: Array) -> None:
-    """L with LLᵀ = κ + ν²I of the neighbours, in the lower triangle."""
-    for a in range(len(near)):
+def _correlations(P: Array, twice_order: int, K: Array, S: Array) -> None:
+    """κ of all pairs of rows of P and its slopes by q, in the strict lower triangles."""
+    for a in range(len(P)):
+        for b in range(a):
+            K[a, b], S[a, b] = _profile(twice_order, _squared_distance(P[a], P[b]))
+
+
+@compiled
+def _factor(K: Array, nugget: float, L: Array) -> None:
+    """L with LLᵀ = K + νI, where K has a diagonal of ones, in the lower triangle."""
+    for a in range(len(L)):
         for b in range(a + 1):
-            s, _ = _profile(twice_order, _squared_distance(U[near[a]], U[near[b]]))
-            if a == b:
-                s += nugget
+            s = K[a, b] if b < a else 1.0 + nugget
             for c in range(b):
                 s -= L[a, c] * L[b, c]
             if a == b:
@@ -82,14 +88,15 @@ def condition(
 
     For unit amplitude, with inputs in units of the lengths.
     """
-    k = neighbours.shape[1]
-    L, cross, y = np.empty((k, k)), np.empty(k), np.empty(k)
+    k, d = neighbours.shape[1], U.shape[1]
+    L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
+    cross, y = K[k], np.empty(k)
     for i in range(len(V)):
-        near = neighbours[i]
-        _factor(U, near, twice_order, nugget, L)
         for a in range(k):
-            cross[a], _ = _profile(twice_order, _squared_distance(U[near[a]], V[i]))
-            y[a] = values[near[a]]
+            P[a], y[a] = U[neighbours[i, a]], values[neighbours[i, a]]
+        P[k] = V[i]
+        _correlations(P, twice_order, K, S)
+        _factor(K, nugget, L)
         _solve_lower(L, cross)
         _solve_lower(L, y)
         m, v = 0.0, 1.0 + nugget
@@ -120,18 +127,17 @@ def log_density(
     because α is optimal for v. K₊ is kept in units of the amplitude.
     """
     k, d = neighbours.shape[1], U.shape[1]
-    L, P = np.empty((k, k)), np.empty((k + 1, d))
+    L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
     a, b = np.empty(k + 1), np.empty(k + 1)
     alpha, beta = a[:k], b[:k]
     total = 0.0
     for i in range(len(rows)):
-        near = neighbours[i]
-        _factor(U, near, twice_order, nugget, L)
-        P[k] = U[rows[i]]
         for m in range(k):
-            P[m] = U[near[m]]
-            alpha[m], _ = _profile(twice_order, _squared_distance(P[m], P[k]))
-            beta[m] = values[near[m]]
+            P[m], beta[m] = U[neighbours[i, m]], values[neighbours[i, m]]
+        P[k] = U[rows[i]]
+        _correlations(P, twice_order, K, S)
+        _factor(K, nugget, L)
+        alpha[:] = K[k]
         _solve_lower(L, alpha)
         _solve_lower(L, beta)
         e, unit = values[rows[i]], 1.0 + nugget
@@ -152,7 +158,7 @@ def log_density(
             gradient[d + 1] += nugget * a[m] * (by_v * a[m] + by_e * b[m])
             for n in range(m):
                 weight = 2.0 * by_v * a[m] * a[n] + by_e * (a[m] * b[n] + a[n] * b[m])
-                _, slope = _profile(twice_order, _squared_distance(P[m], P[n]))
+                weight *= 2.0 * S[m, n]
                 for j in range(d):
-                    gradient[j] -= 2.0 * weight * slope * (P[m, j] - P[n, j]) ** 2
+                    gradient[j] -= weight * (P[m, j] - P[n, j]) ** 2
     return total
