@@ -102,7 +102,7 @@ def _kernel_map(kind: Kind, **fixed: int) -> Factory:
     )
 
 
-def _on_torch(module: str, name: str) -> Factory:
+def _on_torch(module: str, name: str, **fixed: float) -> Factory:
     """A baseline whose module needs torch, which is imported when the method is made."""
 
     def factory(settings: Settings, seed: int) -> Method:
@@ -112,7 +112,8 @@ def _on_torch(module: str, name: str) -> Factory:
             raise ImportError(
                 f"{name} needs torch and gpytorch: install the extra bench."
             ) from error
-        return Detrended(Standardized(getattr(imported, name)(random_state=seed, **settings)))
+        model = getattr(imported, name)(random_state=seed, **{**fixed, **settings})
+        return Detrended(Standardized(model))
 
     return factory
 
@@ -172,6 +173,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "rbfsampler-500": _kernel_map("rbfsampler", n_components=500),
         "nystroem-500": _kernel_map("nystroem", n_components=500),
         "sklearn-gp": lambda settings, seed: Standardized(SklearnGP(random_state=seed, **settings)),
+        "gpytorch-svgp": _on_torch("svgp", "SVGP", batch=1024, budget=180.0),
         "gpytorch-exact": _on_torch("gpytorch_exact", "GPyTorchExact"),
         "xgpr": lambda settings, seed: Standardized(XGPR(random_state=seed, **settings)),
         "boosting": lambda settings, seed: Boosting(random_state=seed, **settings),
@@ -230,6 +232,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "rbfsampler-500": "RBFSampler(500) + BayesianRidge",
         "nystroem-500": "Nystroem(500) + BayesianRidge",
         "sklearn-gp": "scikit-learn's GaussianProcessRegressor, 1000 rows",
+        "gpytorch-svgp": "GPyTorch's SVGP, 500 inducing points",
         "gpytorch-exact": "GPyTorch's ExactGP, 2000 rows",
         "xgpr": "xGPR, 4096 features",
         "boosting": "HistGradientBoosting ²",

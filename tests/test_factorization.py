@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
 
 from rwf.errors import NotPositiveDefiniteError
 from rwf.factorization import (
@@ -88,3 +91,13 @@ def test_many_rows_are_whitened_as_accurately_as_by_substitution(rng):
         factor.whiten(row[None])
     assert np.abs(few - V).max() > 1e-11  # so that there is something to lose
     assert np.abs(many - V).max() < 3 * np.abs(few - V).max()
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core, and so one thread")
+def test_the_inverse_is_the_same_by_any_number_of_threads(rng):
+    L = factor_rows(rng.normal(size=(300, 300))).L
+    with threadpool_limits(1, user_api="blas"):
+        alone = Factor(L).inverse_diagonal()
+    with threadpool_limits(2, user_api="blas"):
+        together = Factor(L).inverse_diagonal()
+    assert_array_equal(alone, together)

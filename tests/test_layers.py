@@ -21,7 +21,8 @@ ORDER = [
     "training", "projection", "variance", "background", "dropped", "calibration",
     "models", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
     "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
-    "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy", "theory",
+    "lesson", "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy",
+    "theory",
     # interfaces
     "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression",
     "estimators", "transformers", "gpytorch", "plots", "demo", "bench", "writing", "table_model",

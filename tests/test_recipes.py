@@ -7,6 +7,7 @@ import pytest
 
 from rwf import RWFRegressor, choice, recipes
 from rwf.features import Stack
+from rwf.lesson import Lesson
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.training import Shape
@@ -89,7 +90,7 @@ def lesson(rng):
     settings = RWFRegressor()._settings()
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
     scaler = Standardizer.learn(known, ard=True)
-    return recipes.Lesson(scaler, known, True, 5, settings, rng, lambda message: None)
+    return Lesson(scaler, known, True, 5, settings, rng, lambda message: None)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_auto_finds_that_plateaus_are_sparse():
     model = RWFRegressor(random_state=0).fit(X, y)
     held_out = {s.name: s.held_out for s in model.fit_report_.starts}
     assert any(s.chosen and s.name.startswith("prior 'sparse'") for s in model.fit_report_.starts)
-    assert {f"prior {p!r}" for p in ("projected", "cells", "adaptive")} <= set(held_out)
+    assert {f"prior {p!r}" for p in ("projected", "cells on a tree", "adaptive")} <= set(held_out)
 
 
 def test_signals_that_are_not_sparse_are_left_to_other_priors():
@@ -148,7 +148,7 @@ def test_signals_that_are_not_sparse_are_left_to_other_priors():
     model = RWFRegressor(random_state=0).fit(X, y)
     names = {s.name.split("'")[1] for s in model.fit_report_.starts if "'" in s.name}
     assert "sparse" not in names
-    assert {"projected", "cells"} <= names
+    assert {"projected", "cells on a tree"} <= names
 
 
 @given(st.integers(2, 40), st.integers(0, 10**6), st.floats(-3, 3))

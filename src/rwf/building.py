@@ -8,9 +8,9 @@ from rwf.background import block_energies, cover_levels
 from rwf.error_scale import ErrorScale, learn_error_scale
 from rwf.errors import NotPositiveDefiniteError
 from rwf.forms import Form, collect
+from rwf.lesson import SAMPLE_ROWS, Lesson, Settings, some_rows
 from rwf.model import FittedModel
 from rwf.models import Model
-from rwf.recipes import SAMPLE_ROWS, Lesson, Settings, some_rows
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.sparse_model import SparseModel, SparseShape

@@ -20,7 +20,7 @@ import numpy as np
 import rwf
 from rwf.errors import CheckpointError, DamagedCheckpointWarning, ModelFileError
 from rwf.fitting import Prepared
-from rwf.recipes import Learned
+from rwf.lesson import Learned
 from rwf.rows import Block
 from rwf.saving import container
 from rwf.saving.codec import (

@@ -10,8 +10,9 @@ import numpy as np
 from rwf.building import build
 from rwf.calibration import ENOUGH_SCORES
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
+from rwf.lesson import Learned, Lesson, Recipe, some_rows
 from rwf.models import log_density
-from rwf.recipes import ADAPTIVE_ROWS, Learned, Lesson, Recipe, some_rows
+from rwf.recipes import ADAPTIVE_ROWS
 from rwf.rows import Block, hold_out
 from rwf.sparse_model import SparseShape
 from rwf.starts import Start

@@ -13,6 +13,7 @@ from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
 from rwf.forms import Precision
+from rwf.lesson import Recipe, SecondOpinions
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 from rwf.model import FittedModel
 from rwf.models import Model
@@ -22,8 +23,6 @@ from rwf.recipes import (
     AdaptiveRecipe,
     CellsRecipe,
     ProjectedRecipe,
-    Recipe,
-    SecondOpinions,
     SparseRecipe,
     TreeRecipe,
 )

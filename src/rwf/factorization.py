@@ -21,6 +21,7 @@ from rwf.blas import (
     whiten_rows,
 )
 from rwf.errors import NotPositiveDefiniteError
+from rwf.threads import one_blas_thread
 from rwf.types import Array
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -54,7 +55,10 @@ class Factor:
 
     @cached_property
     def _lower_inverse(self) -> Array:
-        return lower_inverse(self.L)
+        # Its last bits depend on the number of threads, and what was computed within a fit, which
+        # may hold BLAS to one, must equal what a saved model computes when it is loaded.
+        with one_blas_thread():
+            return lower_inverse(self.L)
 
     def whiten(self, Z: Array) -> None:
         """Replace every row z of Z, which may stand apart, by L⁻¹z.

@@ -14,17 +14,10 @@ from rwf.building import build
 from rwf.clusters import draw, rows_of
 from rwf.corrections import Correction
 from rwf.fit_report import FitReport, report_on
+from rwf.lesson import SAMPLE_ROWS, Learned, Lesson, Recipe, Settings, some_rows
 from rwf.model import FittedModel
 from rwf.models import Model
-from rwf.recipes import (
-    SAMPLE_ROWS,
-    Learned,
-    Lesson,
-    Recipe,
-    Settings,
-    SparseRecipe,
-    some_rows,
-)
+from rwf.recipes import SparseRecipe
 from rwf.rows import Block, distinct, sample
 from rwf.scaling import Standardizer
 from rwf.second_opinion import learn_second_opinion

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rwf.features.base import Family
 from rwf.features.frame import draw_frame
 from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
-from rwf.forms import Precision
+from rwf.lesson import SAMPLE_ROWS, Learned, Lesson, Recipe, some_rows
 from rwf.projection import (
     MANY_LENGTHS,
     KernelShape,
@@ -30,19 +30,12 @@ from rwf.scaling import Standardizer
 from rwf.sparse import Schedule, Smooth, fit_windows
 from rwf.sparse.gaps import Gaps
 from rwf.sparse_model import SparseShape
-from rwf.starts import Progress, Start
+from rwf.starts import Start
 from rwf.training import LOW_DIMENSION, Shape, climb, draw_stack, learn_shape
 from rwf.tree import AtomTree, draw_tree_frame, fitting
 from rwf.tree_learning import learn_tree
-from rwf.tree_model import TreeShape
-from rwf.varying import Noise
 from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
-
-SecondOpinions = bool | Literal["auto"]
-
-SAMPLE_ROWS = 2000
-"""Rows on which the shape is learned."""
 
 SAMPLE_FEATURES = 300
 """Columns with which the shape is learned."""
@@ -83,98 +76,6 @@ MOST_ACTIVE = 1 / 12
 """Active atoms per row beyond which sparse weights do not compete."""
 
 POLISH_ITERATIONS = 20
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to fit.
-
-    Args:
-        n_components: feature columns; ``None`` leaves the choice to the recipe.
-        n_starts: starts of the shape.
-        max_iter: iterations of the best start.
-        learn_priors: whether prior variances are learned.
-        ard: whether every input column has its own unit and length-scales.
-        log_skewed: whether skewed input columns are replaced by their logarithms.
-        mix_columns: whether kernels of many rows of a few to MANY_LENGTHS columns learn which of
-            them act together.
-        fill: whether variance that local atoms lack far from the data is filled up, in low
-            dimension.
-        noise: whether the noise varies with x; "auto" decides by leave-one-out densities in low
-            dimension, and is constant in others.
-        local_errors: whether error bars follow the size of errors by place, in low dimension.
-        second_opinion: whether the nearest rows are asked too; "auto" decides by the weights, the
-            number of columns and of rows, and whether these are in memory.
-        precision: of products of dense features; "auto" is single where the noise is far above
-            rounding, else double.
-    """
-
-    n_components: int | None
-    n_starts: int
-    max_iter: int
-    learn_priors: bool
-    ard: bool
-    log_skewed: bool
-    mix_columns: bool
-    fill: bool
-    noise: Noise
-    local_errors: bool
-    second_opinion: SecondOpinions
-    precision: Precision
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A shape, how it was found, and how many parameters were learned for it."""
-
-    shape: Shape | SparseShape | TreeShape
-    starts: tuple[Start, ...]
-    at_bounds: tuple[str, ...]
-    n_learned: int
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What a recipe learns from.
-
-    Args:
-        scaler: units.
-        known: some rows, in standardised units.
-        everything: whether they are all there are.
-        size: feature columns.
-        settings: starts and iterations.
-        rng: draws rows and atoms.
-        progress: called with a line of text now and then.
-    """
-
-    scaler: Standardizer
-    known: Block
-    everything: bool
-    size: int
-    settings: Settings
-    rng: np.random.Generator
-    progress: Progress
-
-
-class Recipe(Protocol):
-    """A way to learn the shape of a model."""
-
-    @property
-    def enough_rows(self) -> int:
-        """Rows beyond which a larger sample teaches it nothing."""
-        ...
-
-    def default_components(self, n: int) -> int:
-        """Feature columns for n rows, if nobody asked for a number."""
-        ...
-
-    def sketch(self) -> Recipe:
-        """A cheaper recipe by which to judge this one."""
-        ...
-
-    def learn(self, lesson: Lesson) -> Learned:
-        """The shape, from some rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -431,11 +332,3 @@ def free_memory() -> int:
         return 1024 * int(free.split()[1])
     except (OSError, StopIteration):
         return UNKNOWN_MEMORY
-
-
-def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:
-    """At most ``size`` of the rows, at random."""
-    if len(rows) <= size:
-        return rows
-    keep = np.sort(rng.permutation(len(rows))[:size])
-    return rows.part(keep)

@@ -21,11 +21,12 @@ from rwf.fit_report import FitReport
 from rwf.fitted_regressor import FittedRegressor
 from rwf.fitting import fit, fit_stream
 from rwf.forms import Precision
+from rwf.lesson import Recipe, SecondOpinions, Settings
 from rwf.model import FittedModel
 from rwf.models import Model
 from rwf.pruning import Pruning, prune
 from rwf.random_state import RandomState, generator
-from rwf.recipes import IndependentRecipe, Recipe, SecondOpinions, Settings
+from rwf.recipes import IndependentRecipe
 from rwf.rows import Block
 from rwf.saving import save
 from rwf.scaling import Standardizer

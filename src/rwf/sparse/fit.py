@@ -19,6 +19,9 @@ from rwf.threads import in_parallel
 TOLERANCE = 0.02
 """Relative difference of σ, and difference of scores, up to which chains agree."""
 
+FEW = 50
+"""Active atoms that are never too many: where rows are few, chains overshoot before they settle."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -32,7 +35,8 @@ class Schedule:
         attempts: how often the latter are done, each time instead of the former draws, until chains
             agree.
         draws: states to keep in all.
-        most_active: active atoms per row beyond which to give up with an error.
+        most_active: active atoms per row beyond which to give up with an error, but not while
+            they are no more than FEW.
     """
 
     chains: int = 4
@@ -117,7 +121,7 @@ def fit_sparse(
     """
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
-    most = plan.most_active * len(task.rows)
+    most = max(plan.most_active * len(task.rows), FEW)
     in_parallel(lambda chain: chain.settle(plan.settling, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
