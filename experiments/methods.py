@@ -255,7 +255,8 @@ NOTES = (
     "⁴ On the sorted sequence, as if it were a regular grid. It has no error bars: the estimated "
     "noise is the standard deviation of all predictions.",
     "⁵ ARD, with linear and constant terms; parameters by the evidence of at most 1000 training "
-    "rows, then the posterior of at most 5000.",
+    "rows, the best of three starts, or of six in more than three columns; then the posterior of "
+    "at most 5000.",
     "⁶ Matérn of order 1/2, 3/2 or 5/2, ARD; order and parameters by the densities of at most 6150 "
     "training rows given their nearest ones.",
     "⁷ Number of neighbours, weights of 1 or 1/distance, and the scale of its error bar, the local "

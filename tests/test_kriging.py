@@ -15,7 +15,14 @@ from experiments.baselines.kriging import Kriging
 from experiments.baselines.standardized import Standardized
 from experiments.methods import make
 from rwf import neighbours
-from rwf.neighbours import TWICE_ORDERS, Kernel, NeighbourGP, _questions, learn_neighbour_gp
+from rwf.neighbours import (
+    TREE_COLUMNS,
+    TWICE_ORDERS,
+    Kernel,
+    NeighbourGP,
+    _questions,
+    learn_neighbour_gp,
+)
 
 
 def some_kernel(d, twice_order=3):
@@ -46,9 +53,10 @@ def test_with_all_rows_as_neighbours_it_is_the_exact_process(twice_order, d, rng
     assert_allclose(found.variance, std**2, rtol=1e-8)
 
 
-def test_the_nearest_rows_are_those_of_the_metric(rng):
-    (X, y), kernel = some_rows(60, 2, rng), some_kernel(2)
-    new = rng.normal(3.0, 2.0, (4, 2))
+@pytest.mark.parametrize("d", [2, TREE_COLUMNS, TREE_COLUMNS + 1])
+def test_the_nearest_rows_are_those_of_the_metric(d, rng):
+    (X, y), kernel = some_rows(60, d, rng), some_kernel(d)
+    new = rng.normal(3.0, 2.0, (4, d))
     gp = NeighbourGP(kernel, X, y, n_neighbours=5)
     distances, near = gp.nearest(new, 5)
     scaled = np.linalg.norm((new[:, None] - X) / kernel.lengths, axis=2)
@@ -60,9 +68,10 @@ def test_the_nearest_rows_are_those_of_the_metric(rng):
         assert_allclose([found.mean, found.variance], [mean, std**2], rtol=1e-8)
 
 
+@pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
 @pytest.mark.parametrize("n_neighbours", [4, 50])
-def test_leaving_one_out_is_predicting_from_the_others(n_neighbours, rng):
-    (X, y), kernel = some_rows(20, 2, rng), some_kernel(2)
+def test_leaving_one_out_is_predicting_from_the_others(n_neighbours, d, rng):
+    (X, y), kernel = some_rows(20, d, rng), some_kernel(d)
     unseen = NeighbourGP(kernel, X, y, n_neighbours).leave_one_out(np.arange(3, 20))
     for k, i in enumerate(range(3, 20)):
         rest = np.delete(np.arange(20), i)
@@ -71,13 +80,23 @@ def test_leaving_one_out_is_predicting_from_the_others(n_neighbours, rng):
         assert_allclose(unseen.variance[k], expected.variance[0], rtol=1e-8)
 
 
-def test_no_row_asks_itself_even_among_many_at_one_place(rng):
-    X, y = some_rows(40, 2, rng)
+@pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
+def test_no_row_asks_itself_even_among_many_at_one_place(d, rng):
+    X, y = some_rows(40, d, rng)
     X[10:30] = X[10]
     rows = np.arange(40)
-    asked = NeighbourGP(some_kernel(2), X, y, n_neighbours=4).nearest_others(rows)
+    asked = NeighbourGP(some_kernel(d), X, y, n_neighbours=4).nearest_others(rows)
     assert asked.shape == (40, 4)
     assert not (asked == rows[:, None]).any()
+
+
+@pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
+@pytest.mark.parametrize("far", [1e150, -1e300])
+def test_nothing_is_known_however_far_away(far, d, rng):
+    (X, y), kernel = some_rows(40, d, rng), some_kernel(d)
+    found = NeighbourGP(kernel, X, y).predict(np.full((2, d), far))
+    assert_array_equal(found.mean, 0.0)
+    assert_allclose(found.variance, kernel.amplitude * (1 + kernel.nugget))
 
 
 @pytest.mark.parametrize("n", [1, 2, 10])

@@ -17,15 +17,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from rwf.ascent import maximize
 from rwf.posterior import Prediction
-from rwf.threads import in_parallel
+from rwf.threads import in_parallel, one_blas_thread
 from rwf.types import Array, IntArray
+
+if TYPE_CHECKING:
+    from sklearn.neighbors import NearestNeighbors
 
 NEIGHBOURS = 16
 """How many rows are asked: more cost their third power, and hardly change a prediction."""
@@ -36,7 +39,7 @@ TWICE_ORDERS = (1, 3, 5)
 QUESTIONS = {1: 6000, 16: 100, 256: 50}
 """Rows whose densities are maximised, at most, by which fraction of all rows is asked."""
 
-QUESTIONED = 150_000
+QUESTIONED = 100_000
 """Most rows times columns among them: what a density costs grows with both."""
 
 ROUNDS = 2
@@ -48,6 +51,13 @@ FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
 """Bounds of a length, relative to where it starts, of a², relative to the variance of the values,
 and of ν. The last is positive, so that neighbours at one place have a factor."""
+
+TREE_COLUMNS = 16
+"""Columns up to which a tree finds the nearest rows: in more, it looks at nearly all of them, and
+products of matrices do that ten times as fast."""
+
+FAR = 1e100
+"""Lengths, from zero, beyond which all is equally far from all rows."""
 
 ROWS_AT_ONCE = 2048
 """Rows of one job."""
@@ -80,6 +90,12 @@ class Kernel:
         *lengths, amplitude, nugget = np.exp(theta).tolist()
         return replace(self, lengths=np.array(lengths), amplitude=amplitude, nugget=nugget)
 
+    def in_lengths(self, X: Array) -> Array:
+        """x/ℓ, shape (n, d), and at most FAR: there κ is zero, and squares do not overflow yet."""
+        with np.errstate(over="ignore"):
+            U = np.ascontiguousarray(X / self.lengths)
+        return np.clip(U, -FAR, FAR, out=U)
+
 
 @dataclass(frozen=True)
 class NeighbourGP:
@@ -99,19 +115,28 @@ class NeighbourGP:
 
     @cached_property
     def _U(self) -> Array:
-        return np.ascontiguousarray(self.X / self.kernel.lengths)
+        return self.kernel.in_lengths(self.X)
 
     @cached_property
     def _tree(self) -> cKDTree:
         return cKDTree(self._U, balanced_tree=False, compact_nodes=False)
+
+    @cached_property
+    def _list(self) -> NearestNeighbors:
+        from sklearn.neighbors import NearestNeighbors
+
+        return NearestNeighbors(algorithm="brute").fit(self._U)
 
     def nearest(self, X: Array, k: int) -> tuple[Array, IntArray]:
         """Distances, in lengths, and numbers of the k nearest rows, or of all if there are fewer.
 
         Both have shape (m, k), nearest first.
         """
-        ranks = np.arange(1, min(k, len(self.X)) + 1)
-        distances, near = self._tree.query(X / self.kernel.lengths, k=ranks)
+        U, k = self.kernel.in_lengths(X), min(k, len(self.X))
+        if U.shape[1] <= TREE_COLUMNS:
+            distances, near = self._tree.query(U, k=np.arange(1, k + 1))
+        else:
+            distances, near = self._list.kneighbors(U, k)
         return np.asarray(distances), np.asarray(near, dtype=np.intp)
 
     def nearest_others(self, rows: IntArray) -> IntArray:
@@ -134,7 +159,7 @@ class NeighbourGP:
     def _told_by(self, neighbours: Callable[[slice], IntArray], X: Array) -> Prediction:
         from rwf import _neighbours
 
-        kernel, V = self.kernel, np.ascontiguousarray(X / self.kernel.lengths)
+        kernel, V = self.kernel, self.kernel.in_lengths(X)
         mean, variance = np.empty((2, len(X)))
 
         def tell(its: slice) -> None:
@@ -158,7 +183,7 @@ class NeighbourGP:
         """Mean log density of rows given their neighbours, under a kernel; its gradient by θ."""
         from rwf import _neighbours
 
-        U = np.ascontiguousarray(self.X / kernel.lengths)
+        U = kernel.in_lengths(self.X)
 
         def part(its: slice) -> Array:
             gradient = np.zeros(len(kernel.lengths) + 2)
@@ -193,21 +218,25 @@ def learn_neighbour_gp(
     length = FIRST_LENGTH * float(farthest.mean()) or 1.0
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
     bounds[:d] += np.log(length)
-    learned = []
-    for twice_order in TWICE_ORDERS:
-        start = Kernel(twice_order, np.full(d, length), 1.0, FIRST_NUGGET)
-        gp = replace(unit, kernel=start)
-        for _ in range(ROUNDS):
-            gp, value = _climbed(gp, order, bounds)
-        learned.append((value, gp.kernel))
+    start = replace(unit, kernel=Kernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
+    first, learned = _questions(start, order), []
+    with one_blas_thread():  # to ask for it anew takes longer than many a density
+        for twice_order in TWICE_ORDERS:
+            gp = replace(start, kernel=replace(start.kernel, twice_order=twice_order))
+            gp, value = _climbed(gp, first, bounds)
+            for _ in range(1, ROUNDS):
+                gp, value = _climbed(gp, _questions(gp, order), bounds)
+            learned.append((value, gp.kernel))
     kernel = max(learned, key=lambda pair: pair[0])[1]
     found = replace(kernel, amplitude=kernel.amplitude * spread**2)
     return NeighbourGP(found, X, values, n_neighbours)
 
 
-def _climbed(gp: NeighbourGP, order: IntArray, bounds: Array) -> tuple[NeighbourGP, float]:
-    """The process whose parameters suit the neighbours that it has now."""
-    rows, neighbours = _questions(gp, order)
+def _climbed(
+    gp: NeighbourGP, questions: tuple[IntArray, IntArray], bounds: Array
+) -> tuple[NeighbourGP, float]:
+    """The process whose parameters suit rows and the neighbours that they have now."""
+    rows, neighbours = questions
     top = maximize(
         lambda theta: gp.log_density(rows, neighbours, gp.kernel.at(theta)),
         gp.kernel.theta,

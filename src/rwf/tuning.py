@@ -107,11 +107,17 @@ def _tune(
     def unpack(v: Array) -> Variances:
         return Variances(v[1:] if learn_priors else start.log_priors, float(v[0]))
 
-    def objective(v: Array) -> tuple[float, Array]:
+    def posterior_at(v: Array) -> Posterior:
         variances = unpack(v)
-        posterior = statistics.posterior(
+        return statistics.posterior(
             output, variances.prior_variances(groups), variances.noise_variance
         )
+
+    last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
+
+    def objective(v: Array) -> tuple[float, Array]:
+        last.clear()
+        posterior = last[v.tobytes()] = posterior_at(v)
         gradient = variance_gradient(posterior, groups, n_groups)
         slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
         return posterior.log_evidence / statistics.n, slope / statistics.n
@@ -120,10 +126,9 @@ def _tune(
     v = np.append(noise, start.log_priors if learn_priors else [])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
     top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
-    best = unpack(top.x)
-    posterior = statistics.posterior(output, best.prior_variances(groups), best.noise_variance)
+    posterior = last.get(top.x.tobytes()) or posterior_at(top.x)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
-    return Tuned(best, posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
+    return Tuned(unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
 
 
 def settle(
