@@ -39,7 +39,7 @@ TWICE_ORDERS = (1, 3, 5)
 QUESTIONS = {1: 6000, 16: 100, 256: 50}
 """Rows whose densities are maximised, at most, by which fraction of all rows is asked."""
 
-QUESTIONED = 100_000
+QUESTIONED = 150_000
 """Most rows times columns among them: what a density costs grows with both."""
 
 ROUNDS = 2
