@@ -169,8 +169,8 @@ def train(
 
 
 @dataclass
-class _Walk(Generic[M]):
-    """A candidate on its way, so that it can stop and go on."""
+class _OnItsWay(Generic[M]):
+    """A candidate, and how far it has come."""
 
     candidate: Candidate[M]
     schedule: Schedule
@@ -179,6 +179,12 @@ class _Walk(Generic[M]):
     converged: bool = False
     stuck: str = ""  # why no step is possible any more
     lowest: float = math.inf
+
+
+@dataclass
+class _Walk(_OnItsWay[M]):
+    """A candidate that Adam moves, so that it can stop and go on."""
+
     _windows: int = 0
     _decays: int = 0
     _before: float = math.inf  # what was watched at the end of the last window
@@ -290,16 +296,9 @@ class _Walk(Generic[M]):
 
 
 @dataclass
-class _Descent(Generic[M]):
+class _Descent(_OnItsWay[M]):
     """A candidate that L-BFGS moves, with the same face as a walk."""
 
-    candidate: Candidate[M]
-    schedule: Schedule
-    steps: int = 0
-    setbacks: int = 0
-    converged: bool = False
-    stuck: str = ""
-    lowest: float = math.inf
     _before: float = math.inf  # the lowest loss at the end of the last window
 
     def __post_init__(self) -> None:
