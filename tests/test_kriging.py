@@ -164,6 +164,23 @@ def test_learning_finds_noise_anisotropy_and_smoothness(rng):
     assert 0.03 < np.sqrt(gp.kernel.amplitude * gp.kernel.nugget) < 0.07
 
 
+def test_orders_far_behind_do_not_climb_again_and_are_not_missed(rng, monkeypatch):
+    X = rng.normal(3.0, 2.0, (300, 2))
+    y, climbed, found, climb = np.sin(X).sum(axis=1), [], [], neighbours._climbed
+
+    def counted(gp, *others):
+        climbed.append(gp.kernel.twice_order)
+        return climb(gp, *others)
+
+    monkeypatch.setattr(neighbours, "_climbed", counted)
+    for hopeless in (neighbours.HOPELESS, np.inf):
+        monkeypatch.setattr(neighbours, "HOPELESS", hopeless)
+        found.append(learn_neighbour_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
+    assert climbed.count(1) == 3  # the roughest order once, and twice if all do
+    assert climbed.count(5) == 4
+    assert_array_equal(found[0].theta, found[1].theta)
+
+
 def test_it_predicts_within_its_error_bars(rng):
     X, y = surface(2000, rng)
     method = make("kriging", {}, 3).fit(X[:1500], y[:1500])

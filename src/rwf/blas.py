@@ -114,9 +114,7 @@ def cholesky_inverse(L: Array) -> Array:
     inverse = np.array(L, order="F")
     if len(L):
         call("dpotri", "L", len(L), inverse, len(L))
-    inverse = _lower(inverse)
-    inverse += np.tril(inverse, -1).T
-    return inverse
+    return mirror_lower(inverse)
 
 
 def lower_inverse(L: Array) -> Array:
@@ -131,4 +129,11 @@ def _lower(A: Array) -> Array:
     """The same array with zeros above its diagonal."""
     for j in range(1, len(A)):
         A[:j, j] = 0.0
+    return A
+
+
+def mirror_lower(A: Array) -> Array:
+    """The same array with the entries below its diagonal above it, too."""
+    for j in range(1, len(A)):
+        A[:j, j] = A[j, :j]
     return A

@@ -106,10 +106,9 @@ def resolvable_identity(diagonal: Array, rounding: float = 0.0) -> float:
 
 
 def factor_gram(G: Array) -> Factor:
-    """The factor of I + G for a positive semi-definite G."""
-    M = np.array(G)
-    M[np.diag_indices_from(M)] += 1.0
-    return factor_matrix(M)
+    """The factor of I + G for a positive semi-definite G, which becomes I + G."""
+    G[np.diag_indices_from(G)] += 1.0
+    return factor_matrix(G)
 
 
 def factor_matrix(M: Array) -> Factor:

@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rwf.blas import add_gram
+from rwf.blas import add_gram, mirror_lower
 from rwf.factorization import (
     factor_gram,
     gram_resolves_identity,
@@ -131,7 +131,8 @@ class Moments:
 
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         scale = np.sqrt(prior_variances)
-        G = scale[:, None] * self.ZtZ * (scale / noise_variance)
+        G = scale[:, None] * self.ZtZ
+        G *= scale / noise_variance
         factor = factor_gram(G)
         b = scale * self.Zty[:, output] / noise_variance
         mean = factor.solve(b)
@@ -241,7 +242,7 @@ def accumulate(features: Features, blocks: Iterable[Block], n_outputs: int) -> M
 def moments_of(G: Array, n_outputs: int, n: float, log_volume: float) -> Moments:
     """The moments in the upper triangle of [Z y]ᵀ[Z y]."""
     p = len(G) - n_outputs
-    ZtZ = np.triu(G[:p, :p]) + np.triu(G[:p, :p], 1).T
+    ZtZ = mirror_lower(np.array(G[:p, :p]).T)
     return Moments(ZtZ, G[:p, p:].copy(), G.diagonal()[p:].copy(), n, log_volume)
 
 

@@ -45,6 +45,9 @@ QUESTIONED = 150_000
 ROUNDS = 2
 """How often neighbours are found anew, in the metric learned with those before."""
 
+HOPELESS = 0.2
+"""Nats a row by which an order is so far behind the best that its neighbours are not found anew."""
+
 FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
 """Where climbing starts: ℓ in mean distances of the farthest neighbour that is asked, and ν."""
 
@@ -209,7 +212,8 @@ def learn_neighbour_gp(
     """The process of rows, at least two, of mean zero; all parameters are learned from them.
 
     For every order, lengths, amplitude and nugget climb the mean log density of a sample of rows
-    given their neighbours; the order of the highest one is taken.
+    given their neighbours; the order of the highest one is taken. Orders far behind after the first
+    round climb no more.
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0
@@ -223,11 +227,12 @@ def learn_neighbour_gp(
     with one_blas_thread():  # to ask for it anew takes longer than many a density
         for twice_order in TWICE_ORDERS:
             gp = replace(start, kernel=replace(start.kernel, twice_order=twice_order))
-            gp, value = _climbed(gp, first, bounds)
-            for _ in range(1, ROUNDS):
-                gp, value = _climbed(gp, _questions(gp, order), bounds)
-            learned.append((value, gp.kernel))
-    kernel = max(learned, key=lambda pair: pair[0])[1]
+            learned.append(_climbed(gp, first, bounds))
+        for _ in range(1, ROUNDS):
+            least = max(value for _, value in learned) - HOPELESS
+            near = [gp for gp, value in learned if value >= least]
+            learned = [_climbed(gp, _questions(gp, order), bounds) for gp in near]
+    kernel = max(learned, key=lambda pair: pair[1])[0].kernel
     found = replace(kernel, amplitude=kernel.amplitude * spread**2)
     return NeighbourGP(found, X, values, n_neighbours)
 

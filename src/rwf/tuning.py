@@ -28,8 +28,9 @@ MANY_GROUPS = 12
 SHRINKAGE = 1e-3
 """How many well-determined weights the mean of its block counts for in a group's variance."""
 
-FAR = 0.1
-"""A slope by log σ² per row beyond which the noise is moved by its fixed point first."""
+FAR, FIRST_STEPS = 0.1, 3
+"""A slope by log σ² per row beyond which L-BFGS would err, so that the noise is moved by its fixed
+point first, and how often at most."""
 
 
 @dataclass(frozen=True)
@@ -103,30 +104,35 @@ def _tune(
     max_iter: int,
 ) -> Tuned:
     n_groups = len(start.log_priors)
+    last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
 
     def unpack(v: Array) -> Variances:
         return Variances(v[1:] if learn_priors else start.log_priors, float(v[0]))
 
     def posterior_at(v: Array) -> Posterior:
-        variances = unpack(v)
-        return statistics.posterior(
-            output, variances.prior_variances(groups), variances.noise_variance
-        )
-
-    last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
+        if v.tobytes() not in last:
+            last.clear()
+            variances = unpack(v)
+            last[v.tobytes()] = statistics.posterior(
+                output, variances.prior_variances(groups), variances.noise_variance
+            )
+        return last[v.tobytes()]
 
     def objective(v: Array) -> tuple[float, Array]:
-        last.clear()
-        posterior = last[v.tobytes()] = posterior_at(v)
+        posterior = posterior_at(v)
         gradient = variance_gradient(posterior, groups, n_groups)
         slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
         return posterior.log_evidence / statistics.n, slope / statistics.n
 
-    noise = _noise_nearby(statistics, output, groups, start)
-    v = np.append(noise, start.log_priors if learn_priors else [])
+    v = np.append(start.log_noise, start.log_priors if learn_priors else [])
+    for _ in range(FIRST_STEPS):
+        slope = float(objective(v)[1][0])
+        if abs(slope) <= FAR:
+            break
+        v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
     top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
-    posterior = last.get(top.x.tobytes()) or posterior_at(top.x)
+    posterior = posterior_at(top.x)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
     return Tuned(unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
 
@@ -175,21 +181,11 @@ def settle(
     return Tuned(variances, posterior, evaluations, at_bounds)
 
 
-def _noise_nearby(
-    statistics: Statistics, output: int, groups: IntArray, start: Variances, steps: int = 3
-) -> float:
-    """log σ² by MacKay's fixed point σ² = ‖r‖²/(n - γ), while it is so far off that L-BFGS errs."""
-    for _ in range(steps):
-        posterior = statistics.posterior(
-            output, start.prior_variances(groups), start.noise_variance
-        )
-        slope = variance_gradient(posterior, groups, len(start.log_priors)).log_noise
-        if abs(slope) <= FAR * statistics.n:
-            break
-        free = posterior.rss / start.noise_variance - 2 * slope  # n - γ
-        log_noise = np.log(max(posterior.rss, 1e-300) / max(free, 1.0))
-        start = replace(start, log_noise=float(np.clip(log_noise, *LOG_NOISE_BOUNDS)))
-    return start.log_noise
+def _fixed_point(posterior: Posterior, slope: float) -> float:
+    """log σ² by MacKay's fixed point σ² = ‖r‖²/(n - γ), from the evidence's slope by log σ²."""
+    free = posterior.rss / posterior.noise_variance - 2 * slope  # n - γ
+    log_noise = np.log(max(posterior.rss, 1e-300) / max(free, 1.0))
+    return float(np.clip(log_noise, *LOG_NOISE_BOUNDS))
 
 
 def names_at_bounds(v: Array, bounds: Array, names: list[str]) -> tuple[str, ...]:
