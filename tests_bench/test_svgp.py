@@ -99,7 +99,8 @@ def test_the_kernel_of_the_sums_is_that_of_the_model(kernel, rng):
     assert_allclose(model._kernel(X, *shape), model.covar_module(double(Z), X).to_dense().detach())
 
 
-def test_sums_over_blocks_and_their_gradients_are_those_of_all_rows(rng, monkeypatch):
+@pytest.mark.parametrize("whitened", [False, True])
+def test_sums_over_blocks_and_their_gradients_are_those_of_all_rows(whitened, rng, monkeypatch):
     monkeypatch.setattr(svgp, "BLOCK", 7)
     X, r = double(rng.normal(size=(24, 3))), double(rng.normal(size=24)).requires_grad_()
     W, b = (double(rng.normal(size=shape)).requires_grad_() for shape in ((4, 3), (4, 1)))
@@ -107,13 +108,17 @@ def test_sums_over_blocks_and_their_gradients_are_those_of_all_rows(rng, monkeyp
     def features(rows, W, b):
         return torch.tanh(W @ rows.T + b)
 
-    G, c = RowSums.apply(features, X, r, W, b)
+    L = double(rng.normal(size=(4, 4)) + 3 * np.eye(4)).tril().requires_grad_()
+    own = (r, L, W, b) if whitened else (r, W, b)
+    G, c = RowSums.apply(features, X, r, L if whitened else None, W, b)
     F = features(X, W, b)
+    if whitened:
+        F = torch.linalg.solve_triangular(L, F, upper=False)
     assert_allclose(G.detach(), (F @ F.T).detach())
     assert_allclose(c.detach(), (F @ r).detach())
     by_G, by_c = double(rng.normal(size=(4, 4))), double(rng.normal(size=4))
-    found = torch.autograd.grad((G * by_G).sum() + c @ by_c, (r, W, b))
-    expected = torch.autograd.grad((F @ F.T * by_G).sum() + F @ r @ by_c, (r, W, b))
+    found = torch.autograd.grad((G * by_G).sum() + c @ by_c, own)
+    expected = torch.autograd.grad((F @ F.T * by_G).sum() + F @ r @ by_c, own)
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other)
 

@@ -53,10 +53,16 @@ from experiments.baselines.training import (
 )
 from rwf.types import Array
 
-KERNELS: Mapping[str, Callable[[int], gpytorch.kernels.Kernel]] = MappingProxyType(
+
+def above(least: float) -> gpytorch.constraints.GreaterThan:
+    """Parameters beyond a bound, by the logarithm of how far: long lengths have long ways to go."""
+    return gpytorch.constraints.GreaterThan(least, transform=torch.exp, inv_transform=torch.log)
+
+
+KERNELS: Mapping[str, Callable[..., gpytorch.kernels.Kernel]] = MappingProxyType(
     {
-        "se": lambda d: gpytorch.kernels.RBFKernel(ard_num_dims=d),
-        "matern32": lambda d: gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=d),
+        "se": lambda **own: gpytorch.kernels.RBFKernel(**own),
+        "matern32": lambda **own: gpytorch.kernels.MaternKernel(nu=1.5, **own),
     }
 )
 
@@ -82,8 +88,11 @@ BATCHED, FAR, NEAR = (
 )
 """How Adam walks by batches and from far, and when L-BFGS has arrived."""
 
+STEEP = 20.0
+"""Adam leaves that sample when a window gains less than so many tolerances: L-BFGS is faster."""
+
 INDUCING_RATE = 0.01
-"""Adam's for the inducing points on that sample: they lie close together where columns are few."""
+"""Adam's for the inducing points on that sample, times √d: they lie closer in fewer columns."""
 
 UNSTABLE = 1e-3
 """Noise below so much of the amplitude would be lost in K(Z, X)K(X, Z), whose condition is that of
@@ -126,10 +135,11 @@ PROFILES: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = MappingProxyTyp
 
 
 class RowSums(torch.autograd.Function):
-    """FFᵀ and Fr of features F of all rows, shape (M, n), a block of rows at a time.
+    """P = FFᵀ and c = Fr for F = L⁻¹K of all rows, shape (M, n), a block of rows at a time.
 
-    F is made anew for the gradient: within a block it stays in cache, and memory is what takes
-    time. The gradient of FFᵀ is one product, where torch would take two.
+    K is made anew for the gradient: within a block it stays in cache, and memory is what takes
+    time. Of the gradients Ṗ and ċ, that of F is (Ṗ + Ṗᵀ)F + ċrᵀ, and what it is for L needs no
+    rows: −L⁻ᵀ((Ṗ + Ṗᵀ)P + ċcᵀ).
     """
 
     @staticmethod
@@ -138,35 +148,45 @@ class RowSums(torch.autograd.Function):
         features: Callable[..., torch.Tensor],
         X: torch.Tensor,
         r: torch.Tensor,
+        L: torch.Tensor | None,
         *parameters: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """``features`` of rows and of parameters, which the gradient is for."""
-        ctx.features, ctx.X = features, X
-        ctx.save_for_backward(r, *parameters)
-        gram, total = 0.0, 0.0
+        """``features`` of rows and of parameters are K; without L, F is K itself."""
+        P, c, parts = 0.0, 0.0, []
         for rows, part in zip(X.split(BLOCK), r.split(BLOCK), strict=True):
             F = features(rows, *parameters)
-            gram, total = gram + F @ F.T, total + F @ part
-        return gram, total
+            if L is not None:
+                F = torch.linalg.solve_triangular(L, F, upper=False)
+                parts.append(F)
+            P, c = P + F @ F.T, c + F @ part
+        ctx.features, ctx.X, ctx.parts = features, X, parts
+        ctx.save_for_backward(r, L, P, c, *parameters)
+        return P, c
 
     @staticmethod
     def backward(
         ctx: Any,  # noqa: ANN401
-        by_gram: torch.Tensor,
-        by_total: torch.Tensor,
+        by_P: torch.Tensor,
+        by_c: torch.Tensor,
     ) -> tuple[torch.Tensor | None, ...]:
-        r, *parameters = ctx.saved_tensors
-        twice, by_r = by_gram + by_gram.T, []
+        r, L, P, c, *parameters = ctx.saved_tensors
+        twice, by_L, by_r = by_P + by_P.T, None, []
+        left, right = twice, by_c  # the gradient of K is their product with F, and with r
+        if L is not None:
+            both = torch.column_stack([twice @ P + torch.outer(by_c, c), twice, by_c])
+            back = torch.linalg.solve_triangular(L.T, both, upper=True)
+            by_L, left, right = -back[:, : len(L)].tril(), back[:, len(L) : -1], back[:, -1]
         slopes = [torch.zeros_like(parameter) for parameter in parameters]
-        for rows, part in zip(ctx.X.split(BLOCK), r.split(BLOCK), strict=True):
+        for k, (rows, part) in enumerate(zip(ctx.X.split(BLOCK), r.split(BLOCK), strict=True)):
             with torch.enable_grad():
                 own = [parameter.detach().requires_grad_() for parameter in parameters]
-                F = ctx.features(rows, *own)
-            by_F = torch.addmm(torch.outer(by_total, part), twice, F.detach())
-            for slope, more in zip(slopes, torch.autograd.grad(F, own, by_F), strict=True):
+                K = ctx.features(rows, *own)
+            F = K.detach() if L is None else ctx.parts[k]
+            by_K = torch.addmm(torch.outer(right, part), left, F)
+            for slope, more in zip(slopes, torch.autograd.grad(K, own, by_K), strict=True):
                 slope.add_(more)
-            by_r.append(by_total @ F.detach())
-        return None, None, torch.cat(by_r), *slopes
+            by_r.append(by_c @ F)
+        return None, None, torch.cat(by_r), by_L, *slopes
 
 
 class SparseGP(gpytorch.models.ApproximateGP):
@@ -187,9 +207,10 @@ class SparseGP(gpytorch.models.ApproximateGP):
         )
         self.profile = PROFILES[kernel]
         self.mean_module = gpytorch.means.ConstantMean()
-        self.covar_module = gpytorch.kernels.ScaleKernel(KERNELS[kernel](Z.shape[1]))
+        own = KERNELS[kernel](ard_num_dims=Z.shape[1], lengthscale_constraint=above(0.0))
+        self.covar_module = gpytorch.kernels.ScaleKernel(own, outputscale_constraint=above(0.0))
         self.likelihood = gpytorch.likelihoods.GaussianLikelihood(
-            noise_constraint=gpytorch.constraints.GreaterThan(LEAST_NOISE)
+            noise_constraint=above(LEAST_NOISE)
         )
         self.double()
         self.covar_module.base_kernel.lengthscale = length
@@ -236,9 +257,9 @@ class SparseGP(gpytorch.models.ApproximateGP):
         r = (y - self.mean_module(X)) / noise
         shape = (Z, kernel.base_kernel.lengthscale, kernel.outputscale)
         if noise**2 < UNSTABLE * kernel.outputscale:
-            P, c = RowSums.apply(self._whitened, X, r, *shape, L)
+            P, c = RowSums.apply(self._kernel, X, r, L, *shape)
             return P / noise**2, c / noise, r
-        G, c = RowSums.apply(self._kernel, X, r, *shape)
+        G, c = RowSums.apply(self._kernel, X, r, None, *shape)
         both = torch.linalg.solve_triangular(L, torch.column_stack([G, c]), upper=False)
         P = torch.linalg.solve_triangular(L, both[:, :-1].T, upper=False)
         return 0.5 * (P + P.T) / noise**2, both[:, -1] / noise, r
@@ -250,11 +271,6 @@ class SparseGP(gpytorch.models.ApproximateGP):
         U, V = Z / lengths, X / lengths
         squares = (U**2).sum(dim=1)[:, None] + (V**2).sum(dim=1)
         return amplitude * self.profile(torch.addmm(squares, U, V.T, alpha=-2))
-
-    def _whitened(self, X: torch.Tensor, *shape: torch.Tensor) -> torch.Tensor:
-        """L⁻¹K(Z, X)."""
-        *own, L = shape
-        return torch.linalg.solve_triangular(L, self._kernel(X, *own), upper=False)
 
 
 class SVGP:
@@ -346,8 +362,9 @@ class SVGP:
             moved = list(model.hyperparameters())
             return lambda _: Candidate(model, loss(model, size), moved, smooth=True)
 
+        steep = replace(self._schedule(FAR), tolerance=STEEP * self.tolerance)
         first, *others = sample_sizes(len(y))
-        model, report = train(far, FIRST_SHARE * self.budget, self._schedule(FAR), self._starts(Z))
+        model, report = train(far, FIRST_SHARE * self.budget, steep, self._starts(Z))
         reports = [report]
         for size in others or [first]:
             left = deadline - time.perf_counter()
@@ -395,7 +412,7 @@ def _groups(model: SparseGP) -> list[dict[str, object]]:
     """What Adam moves, with the rates that differ."""
     Z = model.variational_strategy.inducing_points
     others = [parameter for parameter in model.hyperparameters() if parameter is not Z]
-    return [{"params": others}, {"params": [Z], "lr": INDUCING_RATE}]
+    return [{"params": others}, {"params": [Z], "lr": INDUCING_RATE * Z.shape[1] ** 0.5}]
 
 
 def sample_sizes(n: int) -> list[int]:
