@@ -45,7 +45,7 @@ QUESTIONED = 150_000
 ROUNDS = 2
 """How often neighbours are found anew, in the metric learned with those before."""
 
-HOPELESS = 0.2
+HOPELESS = 1.0
 """Nats a row by which an order is so far behind the best that its neighbours are not found anew."""
 
 FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
