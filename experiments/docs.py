@@ -76,6 +76,7 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "figure-calibration": figure_section("calibration", "Observed against nominal coverage"),
     "paper-count": paper.count,
     "paper-anchors": paper.anchors,
+    "paper-line": paper.behind_a_line,
     "paper-multi-step": paper.experiment("multi-step", "five-plateaus", "five-plateaus-quiet"),
     "paper-speech": paper.experiment("speech", *paper.SPEECH),
     "speech": tables_section("speech", "rmse", "nll"),

@@ -73,6 +73,7 @@ def test_without_rows_everything_says_so(tmp_path):
     for build in (paper.count, paper.experiment("protein", "protein")):
         assert "No rows are stored yet" in build(tmp_path)
     assert paper.anchors(tmp_path).count("| – | 0 | – |") == len(paper.ANCHORS)
+    assert "energy" not in paper.behind_a_line(tmp_path)
 
 
 def test_anchors_are_on_runs_of_the_suite():
@@ -80,6 +81,23 @@ def test_anchors_are_on_runs_of_the_suite():
     for anchor in paper.ANCHORS:
         assert anchor.method in suite.methods
         assert anchor.task in suite.tasks
+        assert isinstance(anchor.limit, float) or anchor.limit in suite.methods
+
+
+def test_an_anchor_may_be_another_method(tmp_path):
+    keep(tmp_path, {("five-plateaus", "ns-gp"): 0.06, ("five-plateaus", "exact5k-se"): 0.08})
+    wanted = "| five-plateaus | 0.08 (exact GP, squared exponential) | 0.06 | 3 | 0.06 |"
+    assert wanted in paper.anchors(tmp_path)
+
+
+def test_methods_behind_a_line_are_named_on_the_splits_that_both_have(tmp_path):
+    values = {("energy", "linear"): 2.0, ("energy", "dgp"): 1.0, ("energy", "sm"): 2.5}
+    keep(tmp_path, {**values, ("energy", "constant"): 9.0})
+    late = row_of(Run("energy", "linear", 4), {"rmse": 9.0, "facts": {}}, SESSION)
+    store.append(store.results_file("paper", tmp_path), late)  # where sm has no row
+    *_, last = text = paper.behind_a_line(tmp_path).splitlines()
+    assert len(text) == 3
+    assert last == "| energy | spectral mixture, stationary | 2.5 | 2 | 0.5 ± 0 | 3 |"
 
 
 def test_all_tasks_of_the_suite_are_on_some_page():
