@@ -200,8 +200,9 @@ def _winners(rows: Sequence[Row], field: str) -> set[str]:
 
 
 def _listed(names: set[str]) -> str:
-    short = dict.fromkeys(_short(name) for name in COUNTED if name in names)
-    return " and ".join(short)
+    """One or two names, or the first of more and their number: a column is narrow."""
+    short = [*dict.fromkeys(_short(name) for name in COUNTED if name in names)]
+    return " and ".join(short) if len(short) <= 2 else f"{short[0]} and {len(short) - 1} more"
 
 
 def _short(name: str) -> str:

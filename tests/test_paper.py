@@ -69,6 +69,12 @@ def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     assert text.count("| deep GP ") == 3
 
 
+def test_of_many_that_are_best_their_number_is_said():
+    assert paper._listed({"rff"}) == "RFF"
+    assert paper._listed({"exact5k-se", "exact5k-matern32", "dgp"}) == "exact GP and deep GP"
+    assert paper._listed({"dgp", "drf", "svgp", "sm"}) == "SVGP and 3 more"
+
+
 def test_without_rows_everything_says_so(tmp_path):
     for build in (paper.count, paper.experiment("protein", "protein")):
         assert "No rows are stored yet" in build(tmp_path)
