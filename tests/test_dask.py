@@ -387,3 +387,21 @@ model.predict(X, return_std=True)
 
 def test_without_dask_all_else_works():
     subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT], check=True)
+
+
+NO_CLUSTER = """
+import sys
+import dask.array as da
+import numpy as np
+from rwf import RWFRegressor
+rng = np.random.default_rng(3)
+X = rng.normal(3.0, 2.0, (9000, 5))
+y = X[:, 0] + rng.normal(size=9000)
+quick = {"prior": "independent", "max_iter": 1, "n_restarts": 0, "random_state": 0}
+assert "distributed" not in sys.modules
+RWFRegressor(50, **quick).fit(da.from_array(X, chunks=(1000, 5)), da.from_array(y, chunks=1000))
+"""
+
+
+def test_dask_arrays_need_no_cluster():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", NO_CLUSTER], check=True)

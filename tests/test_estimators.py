@@ -518,3 +518,18 @@ def test_public_names_are_all_there_and_no_others_load():
     assert set(dir(rwf)) == set(rwf.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         rwf.Nothing  # noqa: B018
+
+
+PRIORS = ("auto", "independent", "projected", "cells", "adaptive", "sparse")
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_notebooks_can_list_and_show_a_model_of_every_prior(prior, rng):
+    X = np.sort(rng.uniform(2.0, 5.0, (80, 1)), axis=0)
+    y = np.where(X[:, 0] > 3.5, 4.0, 1.0) + 0.1 * rng.normal(size=80)
+    model = RWFRegressor(prior=prior, max_iter=2, n_restarts=0, random_state=0).fit(X, y)
+    assert "predict" in dir(model)
+    assert "RWFRegressor" in model._repr_html_()
+    if not hasattr(model, "scales_"):
+        with pytest.raises(AttributeError, match="exist for prior="):
+            _ = model.shifts_

@@ -351,9 +351,16 @@ class RWFRegressor(FeatureRegressor):
         return self.model_.scaler.original_inputs(shifts)
 
     def _atom_maps(self) -> list[WaveletFeatures | RidgeFeatures]:
-        return [
+        maps = [
             part for part in self.model_.maps if isinstance(part, WaveletFeatures | RidgeFeatures)
         ]
+        if not maps:
+            # An AttributeError, so that dir(), Tab completion and scikit-learn's HTML skip them.
+            raise AttributeError(
+                "this model has no atoms with scales and shifts of their own: scales_ and shifts_ "
+                "exist for prior='independent', 'cells' and 'adaptive'."
+            )
+        return maps
 
 
 class RFFRegressor(FeatureRegressor):

@@ -6,6 +6,7 @@ Dask is imported only once somebody gives one of its collections.
 from __future__ import annotations
 
 import functools
+import sys
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -162,9 +163,15 @@ class PartitionReader:
 
 
 def computed(tasks: Sequence[Delayed]) -> tuple[object, ...]:
-    """Results of tasks, on the cluster that is current, or by threads if there is none."""
+    """Results of tasks, on the cluster that is current, or by threads if there is none.
+
+    A process that has not imported ``distributed`` has no cluster, and its configuration must be
+    left alone: a key that is set before the package loads its defaults hides all of them.
+    """
     import dask
 
+    if "distributed" not in sys.modules:
+        return tuple(dask.compute(*tasks, traverse=False))
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": GRAPH_BYTES}):
         return tuple(dask.compute(*tasks, traverse=False))
 
