@@ -1,0 +1,59 @@
+"""Stored predictions of small fits: refactoring must not move them.
+
+``python tests/golden/test_golden.py`` stores them anew, for a change that must move them, which
+the commit then says. Sampling and L-BFGS amplify the last bits of a machine's linear algebra, so
+numbers are compared only where the arithmetic is that of the machine that stored them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+sys.path.insert(0, str(Path(__file__).parent))
+from configurations import CONFIGURATIONS  # noqa: E402
+
+NUMBERS = Path(__file__).with_name("numbers.json")
+
+
+def arithmetic() -> str:
+    """Of the bits of a product, a factorisation and an exponential."""
+    A = np.random.default_rng(0).normal(size=(300, 170))
+    parts = [A.T @ A, np.linalg.cholesky(A.T @ A), np.exp(A), np.linalg.eigvalsh(A.T @ A)]
+    digest = hashlib.sha256(b"".join(part.tobytes() for part in parts))
+    return f"numpy {np.__version__}, {digest.hexdigest()[:16]}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_stored_numbers_are_reproduced(name):
+    stored = json.loads(NUMBERS.read_text(encoding="utf-8"))
+    if arithmetic() not in stored["arithmetic"]:
+        pytest.skip("the numbers were stored by a machine with other arithmetic")
+    found = CONFIGURATIONS[name]()
+    assert found.keys() == stored["numbers"][name].keys()
+    for quantity, values in found.items():
+        expected = stored["numbers"][name][quantity]
+        assert_allclose(values, expected, rtol=1e-10, atol=1e-10, err_msg=quantity)
+
+
+def store(names: list[str]) -> None:
+    """Store the numbers of some configurations, or of all."""
+    old = json.loads(NUMBERS.read_text(encoding="utf-8")) if NUMBERS.exists() else {}
+    numbers = old.get("numbers", {})
+    for name in names or CONFIGURATIONS:
+        numbers[name] = CONFIGURATIONS[name]()
+    content = {"arithmetic": [arithmetic()], "numbers": numbers}
+    NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    store(sys.argv[1:])
