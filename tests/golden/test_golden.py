@@ -18,7 +18,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 sys.path.insert(0, str(Path(__file__).parent))
-from configurations import CONFIGURATIONS  # noqa: E402
+from configurations import CONFIGURATIONS
 
 NUMBERS = Path(__file__).with_name("numbers.json")
 
