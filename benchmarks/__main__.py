@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, pruning, tree
+from benchmarks import cluster, dense, docs, install, large, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
@@ -12,7 +12,6 @@ BENCHMARKS = {
     "install": install.main,
     "large": large.main,
     "tree": tree.main,
-    "pruning": pruning.main,
     "docs": docs.main,
 }
 

@@ -46,7 +46,6 @@ from rwf.model import FittedModel
 from rwf.moments import accumulate, row_buffer
 from rwf.rows import Block, blocks
 from rwf.scaling import Standardizer
-from rwf.single import accumulate_single
 from rwf.threads import in_parallel, one_blas_thread
 from rwf.training import Shape
 from rwf.types import Array
@@ -89,7 +88,7 @@ class Case:
     """What to run.
 
     Args:
-        job: what is timed: "pass", "single", "threads", "evidence" or "predict"; or "size", a pass
+        job: what is timed: "pass", "threads", "evidence" or "predict"; or "size", a pass
             as the others, of another size.
         features: of which kind.
         inputs: d.
@@ -119,7 +118,6 @@ CASES = {
         Case("pass", "frame", 1, 1 / 0.75),
         *(Case("pass", "db4", d, None, 0.2) for d in (1, 10)),
         *(Case("pass", "projected", d, None, 0.2) for d in (1, 10)),
-        *(Case("single", name, d, 1 / 0.7) for d in (1, 10) for name in ("Mexican hat", "Fourier")),
         *(Case("threads", "Mexican hat", d, 1 / 1.7) for d in (1, 10)),
         *(Case("evidence", "Mexican hat", d, 3.2, 0.5) for d in (1, 10)),
         *(Case("predict", "Mexican hat", d, 1.6) for d in (1, 10)),
@@ -197,9 +195,6 @@ def jobs(case: Case, stack: Stack, rows: Block) -> tuple[str, list[Pair]]:
     if case.job in ("pass", "size"):
         syrk = bare_syrk(n, p)
         return "dsyrk", [(partial(one_pass, stack, part), syrk) for part in slices]
-    if case.job == "single":
-        whole = partial(accumulate_single, stack, list(blocks(rows, p)), 1)
-        return "ssyrk", [(whole, bare_syrk(len(rows), p, np.float32))] * REPEATS
     if case.job == "threads":
         two, one = partial(on_threads, 2, stack), partial(on_threads, 1, stack)
         return "one thread", [(partial(two, part), partial(one, part)) for part in slices]
@@ -234,12 +229,11 @@ def measure(case: Case, n: int, p: int) -> Row:
     stack = features(case.features, p, X, rng)
     few = rows.part(slice(0, 8))
     accumulate(stack, [few], 1)  # compile
-    accumulate_single(stack, [few], 1)
     evidence(stack, few, stack.groups, np.zeros(len(stack.maps)), np.zeros(1))
     bare, pairs = jobs(case, stack, rows)
     clock = time.perf_counter if case.job == "threads" else time.process_time
     taken, ratio = typical_ratio(pairs, clock)
-    rate = gemm_rate(dtype=np.float32 if case.job == "single" else np.float64)
+    rate = gemm_rate()
     return Row(
         case=case.name,
         job=case.job,

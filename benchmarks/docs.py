@@ -19,7 +19,6 @@ Row = TypeVar("Row", cluster.Row, dense.Row, install.Row, large.Row, tree.Row)
 
 JOBS = {
     "pass": "build Z, accumulate moments",
-    "single": "the same in single precision",
     "threads": "the same on two threads",
     "evidence": "evidence and its gradient",
     "predict": "means and variances",
@@ -31,8 +30,7 @@ multiples of that bare product, or of the one that is named, of the same shape a
 Z is made in blocks that stay in cache, in memory that is asked for once, with the targets as
 further columns, so that one product gives all moments. Projected features are whitened row by row,
 a triangular product as large as the `syrk`, and db4 looks up a table once per input: these two have
-no limit. Single precision is for moments whose noise stands out of its rounding, which is measured:
-`precision="auto"` takes it there, and `fit_report_.statistics` says so."""
+no limit."""
 
 LARGE = f"""\
 `RWFRegressor({large.COLUMNS}).fit(folder, "y")` for a folder of Parquet files with {large.INPUTS}
@@ -104,7 +102,7 @@ def page(
 
 
 def _dense(rows: list[dense.Row]) -> list[str]:
-    rates = [row.gemm_gflops for row in rows if row.job != "single"]
+    rates = [row.gemm_gflops for row in rows]
     bounded = [row for row in rows if row.job != "size"]
     sizes = [row for row in rows if row.job == "size"]
     return [

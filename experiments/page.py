@@ -29,8 +29,9 @@ h1 { margin-top: 3rem; }
 
 
 def write_page(root: Path = ROOT) -> Path:
-    """Write ``docs/results/report.html`` from the pages there are; returns its path."""
-    path = root / "docs" / "results" / "report.html"
+    """Write ``site/report.html`` from the pages there are; returns its path."""
+    path = root / "site" / "report.html"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(page(root), encoding="utf-8")
     return path
 

@@ -253,13 +253,6 @@ def test_columns_keep_their_names_and_the_current_axes_are_the_default(line):
     pyplot.close("all")
 
 
-def test_pruned_models_can_be_seen_too(line):
-    small = line["cells"].prune(30)
-    x = np.linspace(30.5, 36.5, 100)
-    whole, left = (scalogram(m.model_, [x]).energy.sum() for m in (line["cells"], small))
-    assert 0.5 < left / whole < 2.0
-
-
 def test_what_cannot_be_seen_is_said(line, plane):
     X, y = packet(0.3, 60)
     ax = Figure().subplots()

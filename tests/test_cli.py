@@ -43,7 +43,7 @@ def test_every_option_has_help_and_json_is_one(command):
 
 
 def test_the_commands_are_these():
-    names = "bench demo fit inspect merge predict report theory update"
+    names = "demo fit inspect merge predict report theory update"
     assert sorted(get_command(app).commands) == names.split()
 
 
@@ -195,13 +195,3 @@ def test_help_comes_within_a_second():
         if best < 1.0:
             return
     raise AssertionError(f"help takes {best:.2f} s")
-
-
-def test_bench_times_every_job(run):
-    result = run("bench", "--rows", "1000", "--columns", "2", "--n-components", "10", "--json")
-    answer = json.loads(result.stdout)
-    assert answer["rows"] == 1000
-    assert answer["gemm_gflops"] > 0
-    jobs = ["fit", "add rows", "predict means", "predict with error bars"]
-    assert [*answer["seconds"]] == jobs
-    assert all(seconds > 0 for seconds in answer["seconds"].values())

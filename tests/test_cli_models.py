@@ -416,9 +416,6 @@ def test_models_that_python_saved(work, command):
     assert command("inspect", "plain.rwf")[0] == 0
     code, _, err = command("update", "plain.rwf", "plain.csv")
     assert (code, "without the name of its target" in err) == (1, True)
-    plain.save("means.rwf", mean_only=True)
-    code, _, err = command("inspect", "means.rwf")
-    assert (code, "means alone" in err) == (1, True)
     plain.fit(rows[["height"]].to_numpy(), rows.price).save("arrays.rwf")
     code, _, err = command("inspect", "arrays.rwf")
     assert (code, "without names" in err) == (1, True)
@@ -540,5 +537,5 @@ def test_the_commands_of_the_page_about_them_run(work, command):
     assert len(pd.read_parquet("predicted.parquet")) == 300
     assert rwf.load("houses.rwf").regressor.model_.n_rows == 220
     assert rwf.load("winter.rwf").regressor.model_.n_rows == 150
-    for command_name in ("fit", "predict", "update", "merge", "inspect", "report", "bench"):
+    for command_name in ("fit", "predict", "update", "merge", "inspect", "report"):
         assert f"`{command_name}`" in page

@@ -14,22 +14,22 @@ ORDER = [
     "types", "errors", "random_state", "threads", "blas", "factorization", "metrics", "signals",
     "wavelets", "measures", "features", "kernels",
     # engine: Z only, never wavelets
-    "rows", "sources", "tables", "streams", "clusters", "posterior", "moments", "single",
+    "rows", "sources", "tables", "streams", "clusters", "posterior", "moments",
     "evidence", "exact",
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
-    "training", "projection", "variance", "background", "dropped", "calibration",
+    "training", "projection", "variance", "background", "calibration",
     "models", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
     "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
-    "lesson", "recipes", "building", "choice", "fitting", "selection", "pruning", "anatomy",
+    "lesson", "recipes", "building", "choice", "fitting", "anatomy",
     "theory",
     # interfaces
     "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression",
-    "estimators", "transformers", "gpytorch", "plots", "demo", "bench", "writing", "table_model",
+    "estimators", "transformers", "gpytorch", "plots", "demo", "writing", "table_model",
     "inspection", "report", "commands", "cli",
 ]  # fmt: skip
 ENGINE = {
-    "rows", "sources", "streams", "clusters", "posterior", "moments", "single", "evidence", "exact",
+    "rows", "sources", "streams", "clusters", "posterior", "moments", "evidence", "exact",
 }  # fmt: skip
 HOME = Path(rwf.__file__).parent
 

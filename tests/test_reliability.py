@@ -299,7 +299,6 @@ SHARED = {
     "noise": st.sampled_from(["auto", "constant", "varying"]),
     "error_bars": st.sampled_from(["local", "global"]),
     "variances": st.sampled_from(["block", "unit"]),
-    "precision": st.sampled_from(["double", "auto"]),
     "max_iter": st.integers(1, 4),
     "n_restarts": st.integers(0, 2),
     "random_state": st.integers(0, 2**32 - 1),

@@ -7,7 +7,7 @@ import numpy as np
 from rwf.background import block_energies, cover_levels
 from rwf.error_scale import ErrorScale, learn_error_scale
 from rwf.errors import NotPositiveDefiniteError
-from rwf.forms import Form, collect
+from rwf.forms import FORMS, collect
 from rwf.lesson import SAMPLE_ROWS, Lesson, Settings, some_rows
 from rwf.model import FittedModel
 from rwf.models import Model
@@ -68,31 +68,13 @@ def _dense(lesson: Lesson, shape: Shape, source: Source, scored: Block) -> Fitte
     if settings.fill and scored.X.shape[1] <= LOW_DIMENSION and features.local:
         energies = block_energies(np.asarray(features(scored.X)), features.blocks)
         cover = cover_levels(energies, features.local_blocks)
-    for form in _forms(lesson, shape, source, scored):
+    for form in FORMS:
         statistics = collect(source.scaler, shape, source.rows, form)
         model = FittedModel(lesson.scaler, shape, statistics, settings.learn_priors, cover=cover)
         if form == "root" or _resolved(model):
             return model
         lesson.progress(f"{form}: the noise is below what it resolves, so another pass follows")
     raise AssertionError("the last form resolves any noise")
-
-
-def _forms(lesson: Lesson, shape: Shape, source: Source, scored: Block) -> tuple[Form, ...]:
-    """Forms of the statistics, to be tried in turn.
-
-    Single precision is the first if it is allowed, and if some rows say that it will do: a pass
-    that must be made again costs more than it could have spared.
-    """
-    if lesson.settings.precision == "double":
-        return "gram", "root"
-    some, times = collect(None, shape, scored, "gram32"), source.n_rows / len(scored)
-    expected = [shape.variances(output) for output in range(some.n_outputs)]
-    # What is resolved grows with the diagonal of ZᵀZ, and that with the rows.
-    enough = all(
-        some.resolvable_noise(v.prior_variances(shape.features.groups)) * times < v.noise_variance
-        for v in expected
-    )
-    return ("gram32", "gram", "root") if enough else ("gram", "root")
 
 
 def _resolved(model: FittedModel) -> bool:

@@ -2,7 +2,7 @@
 
 The file is one of :mod:`rwf.saving`: numbers and JSON, checksummed, written all or nothing. The
 last but one stays beside it as ``.previous``, for the day when the last is damaged. After learning,
-a fit is the same whoever does it: its generator is in the file, and the sums over rows that it asks
+a fit is the same whoever does it: its seed is in the file, and the sums over rows that it asks
 for come in the same order, so those that are there need not be made again.
 """
 
@@ -38,7 +38,6 @@ from rwf.saving.codec import (
     floats,
 )
 from rwf.saving.container import Json
-from rwf.saving.random_states import decode_generator, encode_generator
 from rwf.saving.records import RECORDS
 from rwf.scaling import Standardizer
 from rwf.sources import Reader
@@ -71,6 +70,7 @@ LEARNED: dict[str, Kind] = {
     "at_bounds": Many(TEXT),
     "n_learned": INT,
     "n_rows": INT,
+    "seed": INT,
     "seconds": Table(FLOAT),
 }
 
@@ -95,7 +95,6 @@ class Checkpoint:
         self._fingerprint, self._progress = dict(fingerprint), progress
         self._entries: list[Entry] = []
         self._next = 0
-        self._rng: Json = None
         self._damaged = False
         self._written, self._interval, self._current = time.monotonic(), SECONDS, True
         if not self.path.parent.is_dir():
@@ -115,8 +114,7 @@ class Checkpoint:
         return self.path.with_name(f"{self.path.name}.new")
 
     def begin(self, prepared: Prepared) -> None:
-        # The generator goes on while the fit does, and who starts again must start from here.
-        self.prepared, self._rng = prepared, encode_generator(prepared.rng)
+        self.prepared = prepared
         self._current = False
         self.flush()
 
@@ -167,7 +165,6 @@ class Checkpoint:
             "checkpoint": VERSION,
             "fingerprint": dict(self._fingerprint),
             "learned": learned,
-            "rng": self._rng,
             "entries": entries,
             "objects": encoder.objects,
         }
@@ -225,10 +222,8 @@ class Checkpoint:
         known = Block(*(values.pop(name) for name in ("X", "y", "weights")))
         names = ("shape", "starts", "at_bounds", "n_learned")
         learned = Learned(*(values.pop(name) for name in names))
-        self._rng = header.get("rng")
-        rng = decode_generator(self._rng)
         self._entries = [_entry(entry, decoder) for entry in entries]
-        self.prepared = Prepared(known=known, learned=learned, rng=rng, **values)
+        self.prepared = Prepared(known=known, learned=learned, **values)
 
     def _require_same(self, path: Path, then: Json) -> None:
         """That the checkpoint is of the same rows and parameters."""

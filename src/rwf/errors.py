@@ -29,10 +29,6 @@ class UnsavableModelError(RWFError, TypeError):
     """A model holds something that a model file cannot hold, such as a function of the user's."""
 
 
-class MeanOnlyError(RWFError, AttributeError):
-    """A model that was saved for its means alone was asked for something else."""
-
-
 class NoSuchColumnError(RWFError, ValueError):
     """A table was asked for a column that it has not, or for one in two roles."""
 

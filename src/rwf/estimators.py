@@ -12,7 +12,6 @@ from rwf.features import Family, FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.frame import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
-from rwf.forms import Precision
 from rwf.lesson import Recipe, SecondOpinions
 from rwf.measures import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 from rwf.model import FittedModel
@@ -111,9 +110,6 @@ class RWFRegressor(FeatureRegressor):
         fill: in up to three columns, give f back the prior variance that local atoms lack in gaps
             and beyond the data.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
-        precision: "double"; or "auto", which makes the pass over all rows in single precision where
-            the noise is far above its rounding. Trees, sparse weights and learning the shape
-            are always in double.
         max_iter: iterations of L-BFGS for the shape.
         n_restarts: further starts; the one of highest evidence wins.
         random_state: seed of all draws.
@@ -140,7 +136,6 @@ class RWFRegressor(FeatureRegressor):
         second_opinion: SecondOpinions = "auto",
         fill: bool = True,
         variances: Variances = "block",
-        precision: Precision = "double",
         max_iter: int = 60,
         n_restarts: int = 2,
         random_state: RandomState = None,
@@ -163,7 +158,6 @@ class RWFRegressor(FeatureRegressor):
         self.second_opinion = second_opinion
         self.fill = fill
         self.variances = variances
-        self.precision = precision
         self.max_iter = max_iter
         self.n_restarts = n_restarts
         self.random_state = random_state
@@ -380,8 +374,6 @@ class RFFRegressor(FeatureRegressor):
             to three columns and where that raises their density; "global", as is usual for a
             stationary model, does not.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
-        precision: "double"; or "auto", which makes the pass over all rows in single precision where
-            the noise is far above its rounding. Learning the shape is always in double.
         max_iter: iterations of L-BFGS for the shape.
         n_restarts: further starts; the one of highest evidence wins.
         random_state: seed of all draws.
@@ -402,7 +394,6 @@ class RFFRegressor(FeatureRegressor):
         noise: Noise = "auto",
         error_bars: ErrorBars = "global",
         variances: Variances = "block",
-        precision: Precision = "double",
         max_iter: int = 60,
         n_restarts: int = 2,
         random_state: RandomState = None,
@@ -417,7 +408,6 @@ class RFFRegressor(FeatureRegressor):
         self.noise = noise
         self.error_bars = error_bars
         self.variances = variances
-        self.precision = precision
         self.max_iter = max_iter
         self.n_restarts = n_restarts
         self.random_state = random_state

@@ -23,9 +23,9 @@ class FitReport:
         seconds: wall-clock seconds by stage.
         n_rows: rows that were fitted.
         n_features: columns of the feature matrix.
-        statistics: "gram", or "root" where the noise is below what a Gram matrix resolves, or
-            "gram32" where products in single precision resolve it already; "windows" for the sparse
-            prior, which has a Gram matrix for each; "tree" for the tree engine.
+        statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
+            "windows" for the sparse prior, which has a Gram matrix for each; "tree" for the tree
+            engine.
         at_bounds: parameters that ended on their bounds.
         jitter: largest jitter added to a diagonal.
         nll: leave-one-out negative log density per row, in the units of y, on the rows on which the

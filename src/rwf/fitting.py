@@ -57,7 +57,7 @@ class Prepared:
         learned: the shape, and how it was found.
         n_rows: how many rows there are.
         seconds: wall-clock seconds by stage, so far.
-        rng: the generator, as learning left it.
+        seed: of what is drawn after learning.
     """
 
     scaler: Standardizer
@@ -66,7 +66,7 @@ class Prepared:
     learned: Learned
     n_rows: int
     seconds: dict[str, float]
-    rng: np.random.Generator
+    seed: int
 
 
 class Keeper(Journal, Protocol):
@@ -163,12 +163,12 @@ def fit_stream(
         known = scaler.rows(drawn)
         learned = recipe.learn(Lesson(scaler, known, False, n_features, settings, rng, progress))
         watch.lap("shape")
-        prepared = Prepared(scaler, known, n_features, learned, n, watch.seconds, rng)
+        seed = int(rng.integers(2**63))
+        prepared = Prepared(scaler, known, n_features, learned, n, watch.seconds, seed)
         if keeper is not None:
             keeper.begin(prepared)
-    lesson = Lesson(
-        prepared.scaler, prepared.known, False, prepared.size, settings, prepared.rng, progress
-    )
+    rng = np.random.default_rng(prepared.seed)
+    lesson = Lesson(prepared.scaler, prepared.known, False, prepared.size, settings, rng, progress)
     n = prepared.n_rows
     source = Source(prepared.scaler, rows_of(reader, n, progress, keeper), n)
     watch.seconds = dict(prepared.seconds)

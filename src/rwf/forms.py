@@ -1,4 +1,4 @@
-"""Moments of all rows in one of three forms, from the cheapest to the most exact.
+"""Moments of all rows in one of two forms: the cheaper one, and the more exact one.
 
 All of them add. Which one is good enough depends on the noise, and is found out by trying: see
 ``resolves``.
@@ -15,14 +15,13 @@ from rwf.models import in_units
 from rwf.moments import Features, Moments, RootMoments, accumulate, accumulate_root
 from rwf.rows import Block, Rows, Tally, block_rows
 from rwf.scaling import Standardizer
-from rwf.single import SingleMoments, accumulate_single
 from rwf.threads import cores
 from rwf.training import Shape
 from rwf.types import Array
 from rwf.variance import VarianceShape
 
-Form = Literal["gram32", "gram", "root"]
-Precision = Literal["double", "auto"]
+Form = Literal["gram", "root"]
+FORMS: tuple[Form, ...] = ("gram", "root")
 DenseMoments: TypeAlias = Moments | RootMoments
 
 
@@ -36,7 +35,6 @@ class _Way:
 
 WAYS: Mapping[Form, _Way] = MappingProxyType(
     {
-        "gram32": _Way(accumulate_single, SingleMoments.from_arrays),
         "gram": _Way(accumulate, Moments.from_arrays),
         "root": _Way(accumulate_root, RootMoments.from_arrays),
     }
@@ -44,9 +42,7 @@ WAYS: Mapping[Form, _Way] = MappingProxyType(
 
 
 def form_of(moments: DenseMoments) -> Form:
-    if isinstance(moments, RootMoments):
-        return "root"
-    return "gram32" if isinstance(moments, SingleMoments) else "gram"
+    return "root" if isinstance(moments, RootMoments) else "gram"
 
 
 def add(a: DenseMoments, b: DenseMoments) -> DenseMoments:

@@ -7,7 +7,6 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from rwf.forms import Precision
 from rwf.rows import Block
 from rwf.scaling import Standardizer
 from rwf.sparse_model import SparseShape
@@ -42,8 +41,6 @@ class Settings:
         local_errors: whether error bars follow the size of errors by place, in low dimension.
         second_opinion: whether the nearest rows are asked too; "auto" decides by the weights, the
             number of columns and of rows, and whether these are in memory.
-        precision: of products of dense features; "auto" is single where the noise is far above
-            rounding, else double.
     """
 
     n_components: int | None
@@ -57,7 +54,6 @@ class Settings:
     noise: Noise
     local_errors: bool
     second_opinion: SecondOpinions
-    precision: Precision
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from rwf.background import Background, block_energies
 from rwf.calibration import ENOUGH_SCORES, Calibration
-from rwf.dropped import Dropped
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.mixture import ProjectedFeatures
@@ -46,7 +45,6 @@ class FittedModel(TunedModel):
         noise: how the noise varies with x, if it does.
         cover: Σz² of every block of columns that counts as full cover, shape (B,); where there is
             less, the variance of f is filled up to that of the prior. ``None`` leaves it.
-        dropped: the variance that the model had beyond its present columns, if some were pruned.
     """
 
     scaler: Standardizer
@@ -56,7 +54,6 @@ class FittedModel(TunedModel):
     calibration: Calibration | None = None
     noise: VarianceShape | None = None
     cover: Array | None = None
-    dropped: Dropped | None = None
 
     @property
     def n_features(self) -> int:
@@ -72,7 +69,7 @@ class FittedModel(TunedModel):
 
     @property
     def filled(self) -> bool:
-        return self.cover is not None or (self.dropped is not None and self.projected is None)
+        return self.cover is not None
 
     def judges(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest.
@@ -134,7 +131,7 @@ class FittedModel(TunedModel):
     def remainders(self) -> tuple[Remainder, ...]:
         """Of each output, the variance that projected atoms miss."""
         atoms = self.projected
-        if atoms is None or self.dropped is not None:
+        if atoms is None:
             return tuple(Remainder() for _ in self.tuned)
         reached = float(self.statistics.column_energies[: atoms.n_features].sum())
         return tuple(
@@ -162,8 +159,6 @@ class FittedModel(TunedModel):
 
         One among the data, zero where there are no atoms.
         """
-        if self.dropped is not None:
-            return self.dropped.coverage(self.scaler.inputs(X))
         shares = []
         for part in self._blocks(X):
             Z = self._features(part)
@@ -230,14 +225,12 @@ class FittedModel(TunedModel):
 
     def _extra(self, unit: Array, Z: Array, v: Array, output: int) -> Array | float:
         """Variance of f that the atoms lack at rows with relative noise v."""
-        if self.projected is not None and self.dropped is None:
+        if self.projected is not None:
             return self.remainders[output].extra(self.projected.missing(Z), v)
         return self._open(unit, Z, output)
 
     def _open(self, unit: Array, Z: Array, output: int) -> Array | float:
-        """Variance of f, independent at every row, that dropped columns had, or that few lack."""
-        if self.dropped is not None:
-            return self.dropped.missing(unit, output)
+        """Variance of f, independent at every row, that few atoms lack."""
         if self.cover is None:
             return 0.0
         return self.backgrounds[output].missing(self._energies(Z))
@@ -334,7 +327,7 @@ class FittedModel(TunedModel):
 
     def _function_covariance(self, X: Array, Z: Array, output: int) -> Array:
         C = self.tuned[output].posterior.covariance(Z)
-        if self.projected is not None and self.dropped is None:
+        if self.projected is not None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             C += self.remainders[output].share * missing
         else:
@@ -345,7 +338,7 @@ class FittedModel(TunedModel):
         """Draws of functions at the rows, with or without noise, shape (n, k, count)."""
         Z = self.features(X)
         draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.tuned]
-        if self.projected is not None and self.dropped is None:
+        if self.projected is not None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             values, vectors = np.linalg.eigh(missing)
             root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -20,11 +20,8 @@ from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit_report import FitReport
 from rwf.fitted_regressor import FittedRegressor
 from rwf.fitting import fit, fit_stream
-from rwf.forms import Precision
 from rwf.lesson import Recipe, SecondOpinions, Settings
-from rwf.model import FittedModel
 from rwf.models import Model
-from rwf.pruning import Pruning, prune
 from rwf.random_state import RandomState, generator
 from rwf.recipes import IndependentRecipe
 from rwf.rows import Block
@@ -56,7 +53,6 @@ class FeatureRegressor(FittedRegressor):
     """Learns, streams, merges and saves; subclasses name the blocks of features."""
 
     fit_report_: FitReport
-    pruning_: Pruning
 
     n_components: int | None
     ard: bool
@@ -68,7 +64,6 @@ class FeatureRegressor(FittedRegressor):
     second_opinion: SecondOpinions = False
     fill: bool
     variances: Variances
-    precision: Precision
     max_iter: int
     n_restarts: int
     random_state: RandomState
@@ -118,8 +113,6 @@ class FeatureRegressor(FittedRegressor):
             )
         if self.variances not in ("block", "unit"):
             raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
-        if self.precision not in get_args(Precision):
-            raise ValueError(f"precision={self.precision!r} is unknown: use 'double' or 'auto'.")
         return Settings(
             n_components=self.n_components,
             n_starts=1 + self.n_restarts,
@@ -132,7 +125,6 @@ class FeatureRegressor(FittedRegressor):
             noise=self.noise,
             local_errors=self.error_bars == "local",
             second_opinion=self.second_opinion,
-            precision=self.precision,
         )
 
     def _progress(self, message: str) -> None:
@@ -243,36 +235,6 @@ class FeatureRegressor(FittedRegressor):
             blank.correction_ = blank.correction_.without_rows()
         return blank
 
-    def prune(self, n_components: int | None = None, *, tolerance: float = 0.1) -> Self:
-        """A copy with the columns that matter, for cheaper predictions; no rows are needed.
-
-        ``pruning_`` of the copy says what was dropped. Error bars keep the variance of dropped
-        columns, as it was. The copy takes further rows by ``partial_fit``, which tunes its
-        variances again.
-
-        Args:
-            n_components: columns to keep beside the trend. ``None`` keeps as few as the tolerance
-                allows.
-            tolerance: how much f may change: its mean square change over the rows seen, relative to
-                its mean posterior variance over them. A change by a tenth of the variance makes the
-                expected error of f larger by a twentieth, if they are independent.
-        """
-        check_is_fitted(self)
-        if n_components is not None and not is_count(n_components):
-            raise ValueError(f"n_components={n_components!r} must be a positive integer, or None.")
-        if not tolerance > 0:
-            raise ValueError(f"tolerance={tolerance!r} must be positive; 0.1 is usual.")
-        if not isinstance(self.model_, FittedModel):
-            raise ValueError(
-                "the weights of this model are sparse already: to choose how many columns there "
-                "are, fit with prior='cells' or 'adaptive', and prune that."
-            )
-        if not self.model_.n_rows > 0:
-            raise ValueError("the model has seen no rows yet: call partial_fit first.")
-        smaller = copy.copy(self)
-        smaller.model_, smaller.pruning_ = prune(self.model_, n_components, tolerance)
-        return smaller
-
     def merge(self, other: Self) -> Self:
         """Add the rows that another model has seen; both must have the same features.
 
@@ -289,7 +251,6 @@ class FeatureRegressor(FittedRegressor):
         self,
         path: str | os.PathLike[str],
         *,
-        mean_only: bool = False,
         with_rows: bool | None = None,
     ) -> None:
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
@@ -299,10 +260,8 @@ class FeatureRegressor(FittedRegressor):
 
         Args:
             path: of the file.
-            mean_only: keep what means need, O(D) numbers and not O(D²): what is loaded has
-                ``predict(X)``, and neither error bars nor statistics.
             with_rows: whether all training rows may be in the file, where the model keeps them;
                 ``None`` lets them, with a warning.
         """
         check_is_fitted(self)
-        save(self, path, mean_only=mean_only, with_rows=with_rows)
+        save(self, path, with_rows=with_rows)

@@ -100,10 +100,7 @@ class TableModel:
     def of(cls, regressor: object, where: str) -> Self:
         """A regressor that was saved without a table, if it knows its columns by name."""
         if not isinstance(regressor, RWFRegressor | RFFRegressor):
-            raise ValueError(
-                f"{where} holds means alone, and neither error bars nor statistics: save the model "
-                "without mean_only, and use that."
-            )
+            raise ValueError(f"{where} holds a {type(regressor).__name__}: give a model of rwf.")
         names = getattr(regressor, "feature_names_in_", None)
         if names is None or not regressor._single_output:
             raise ValueError(

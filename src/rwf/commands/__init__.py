@@ -3,7 +3,7 @@
 What is slow to import is imported inside the command that needs it, so that help comes at once.
 """
 
-from rwf.commands import bench, demo, fit, models, predict, report, theory
+from rwf.commands import demo, fit, models, predict, report, theory
 from rwf.commands.application import app
 
-__all__ = ["app", "bench", "demo", "fit", "models", "predict", "report", "theory"]
+__all__ = ["app", "demo", "fit", "models", "predict", "report", "theory"]

@@ -24,14 +24,6 @@ from rwf.moments import Moments, RootMoments
 from rwf.neighbours import TWICE_ORDERS, Kernel, NeighbourGP
 from rwf.posterior import Posterior
 from rwf.saving.codec import require
-from rwf.saving.mean_only import (
-    KernelAtoms,
-    MeanModel,
-    MeanRegressor,
-    WeightedColumns,
-    WeightedTree,
-    WeightedWindows,
-)
 from rwf.scaling import Standardizer
 from rwf.second_opinion import SecondOpinion
 from rwf.sparse.dictionary import GABOR, STEP, Dictionary
@@ -57,7 +49,7 @@ def inputs_of(part: FeatureMap) -> int | None:
     """The input columns that a feature map is for; ``None`` if it takes any number."""
     if isinstance(part, WaveletFeatures | RidgeFeatures | LocalAtoms):
         return int(part.shifts.shape[1])
-    if isinstance(part, ProjectedFeatures | KernelAtoms):
+    if isinstance(part, ProjectedFeatures):
         return int(part.centers.shape[1])
     if isinstance(part, FourierFeatures):
         return int(part.frequencies.shape[1])
@@ -86,7 +78,7 @@ def check_ridge_features(part: RidgeFeatures) -> None:
     require(part.n_atoms > 0, "there are no atoms")
 
 
-def check_kernel_atoms(part: ProjectedFeatures | KernelAtoms) -> None:
+def check_kernel_atoms(part: ProjectedFeatures) -> None:
     d = part.centers.shape[1]
     require(part.kernel.log_lengths.shape[1] == d, "kernel and centres differ in their inputs")
 
@@ -144,10 +136,6 @@ def check_fitted(model: FittedModel) -> None:
     check_scores(model, k)
     if model.cover is not None:
         require(len(model.cover) == len(stack.maps), "cover is of other blocks")
-    if model.dropped is not None:
-        require(model.dropped.anchors.shape[1] == d, "anchors have other inputs")
-        require(model.dropped.variances.shape[1] == k, "dropped variances are of other outputs")
-        require(len(model.dropped.anchors) > 0, "there are no anchors")
     if "tuned" in vars(model):
         check_tuned([t.posterior for t in model.tuned], p, k)
 
@@ -333,32 +321,6 @@ def check_correction(
                 require(layer.gp.X.shape[1] == d, "a layer has other inputs")
 
 
-def check_mean_model(model: MeanModel) -> None:
-    d, k, function = len(model.scaler.columns), len(model.scaler.y.center), model.function
-    if isinstance(function, WeightedWindows):
-        require(d == 1, "sparse weights are for one input")
-        require(len(function.windows) == k, "windows are of other outputs")
-        return
-    fits_inputs(function.features, d)
-    require(function.weights.shape[1] == k, "weights are of other outputs")
-    if isinstance(function, WeightedTree):
-        require(function.n_inputs == d, "atoms have other inputs")
-
-
-def check_weighted(function: WeightedColumns | WeightedTree) -> None:
-    p = function.features.n_features
-    require(len(function.weights) == p, "features and weights differ in number")
-
-
-def check_weighted_windows(function: WeightedWindows) -> None:
-    counts = [len(windows) for windows in function.windows]
-    require([len(w) for w in function.weights] == counts, "windows and weights differ in number")
-    for windows, weights in zip(function.windows, function.weights, strict=True):
-        for window, w in zip(windows, weights, strict=True):
-            its = window.fit.features.n_features
-            require(len(w) == its, "features and weights differ in number")
-
-
 def check_categories(column: CategoryColumn) -> None:
     texts = column.categories
     require(len(texts) > 0 and len(set(texts)) == len(texts), "categories are none, or repeated")
@@ -388,5 +350,4 @@ def check_estimator(estimator: object) -> None:
     require(not attributes["_single_output"] or k == 1, "one output has several columns")
     names = attributes.get("feature_names_in_")
     require(names is None or len(names) == d, "names are of other columns")
-    if not isinstance(estimator, MeanRegressor):
-        check_correction(attributes["correction_"], attributes["model_"])
+    check_correction(attributes["correction_"], attributes["model_"])

@@ -13,7 +13,6 @@ from rwf.error_scale import ErrorScale
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit_report import FitReport
 from rwf.model import FittedModel
-from rwf.pruning import Pruning
 from rwf.saving import container
 from rwf.saving.checks import check_estimator, check_table
 from rwf.saving.codec import (
@@ -28,7 +27,6 @@ from rwf.saving.codec import (
     Names,
 )
 from rwf.saving.container import Json
-from rwf.saving.mean_only import MeanModel, MeanRegressor
 from rwf.saving.parameters import decode_parameter, encode_parameter
 from rwf.saving.records import RECORDS
 from rwf.scoring import Scores
@@ -51,15 +49,9 @@ FITTED: dict[str, Kind] = {
     "fit_report_": Instance(FitReport),
     "n_iter_": INT,
 }
-MEAN: dict[str, Kind] = {
-    "n_features_in_": INT,
-    "_single_output": BOOL,
-    "model_": Instance(MeanModel),
-}
 SOMETIMES: dict[str, Kind] = {
     "_by_name": BOOL,
     "feature_names_in_": Names(),
-    "pruning_": Instance(Pruning),
 }
 """Attributes that not every fit has."""
 
@@ -82,7 +74,6 @@ TABLE: dict[str, Kind] = {
 SKOPS_TYPES = (
     *(f"{record.cls.__module__}.{record.cls.__qualname__}" for record in RECORDS.values()),
     *(f"rwf.estimators.{name}" for name in ESTIMATORS),
-    f"{MeanRegressor.__module__}.{MeanRegressor.__qualname__}",
     *CACHED,
 )
 """The classes of a fitted estimator, for ``skops.io.load(file, trusted=SKOPS_TYPES)``."""
@@ -92,7 +83,6 @@ def save(
     estimator: BaseEstimator,
     path: str | os.PathLike[str],
     *,
-    mean_only: bool = False,
     with_rows: bool | None = None,
     schema: TableSchema | None = None,
     scores: Scores | None = None,
@@ -108,25 +98,17 @@ def save(
             f"{name} is a class of your own, and a model file has no code in it: save an "
             f"{' or '.join(ESTIMATORS)}, or keep the model by pickle or joblib."
         )
-    _mind_rows(estimator, mean_only, with_rows)
-    if not mean_only:
-        if isinstance(estimator.model_, FittedModel | TreeModel) and estimator.model_.n_rows > 0:
-            _ = estimator.model_.tuned  # what is found now is kept, and need not be found again
-        table = None if schema is None else (schema, scores)
-        _write(estimator, name, estimator.get_params(deep=False), FITTED, path, table)
-    else:
-        _write(_of_means(estimator), MeanRegressor.__name__, {}, MEAN, path)
+    _mind_rows(estimator, with_rows)
+    if isinstance(estimator.model_, FittedModel | TreeModel) and estimator.model_.n_rows > 0:
+        _ = estimator.model_.tuned  # what is found now is kept, and need not be found again
+    table = None if schema is None else (schema, scores)
+    _write(estimator, name, estimator.get_params(deep=False), path, table)
 
 
-def _mind_rows(estimator: BaseEstimator, mean_only: bool, with_rows: bool | None) -> None:
+def _mind_rows(estimator: BaseEstimator, with_rows: bool | None) -> None:
     """Where a model keeps all training rows: may they be in the file?"""
     if not isinstance(estimator.correction_, SecondOpinion):
         return
-    if mean_only:
-        raise ValueError(
-            "the means of this model depend on all training rows and on variances, because the "
-            "nearest rows are asked: save it without mean_only, or fit with second_opinion=False."
-        )
     kept = "this model keeps all training rows, because the nearest are asked for predictions"
     if with_rows is None:
         warnings.warn(
@@ -139,22 +121,10 @@ def _mind_rows(estimator: BaseEstimator, mean_only: bool, with_rows: bool | None
         raise ValueError(f"{kept}: pass with_rows=True, or fit with second_opinion=False.")
 
 
-def _of_means(estimator: BaseEstimator) -> MeanRegressor:
-    if not estimator.model_.n_rows > 0:
-        raise ValueError("the model has seen no rows yet: call partial_fit first.")
-    small = MeanRegressor()
-    for name in ("n_features_in_", "_single_output", "feature_names_in_"):
-        if name in vars(estimator):
-            setattr(small, name, getattr(estimator, name))
-    small.model_ = MeanModel.of(estimator.model_)
-    return small
-
-
 def _write(
     estimator: BaseEstimator,
     name: str,
     parameters: Mapping[str, object],
-    kinds: Mapping[str, Kind],
     path: str | os.PathLike[str],
     table: tuple[TableSchema, Scores | None] | None = None,
 ) -> None:
@@ -162,7 +132,7 @@ def _write(
     given = {key: encode_parameter(key, value, encoder) for key, value in parameters.items()}
     present = {key: kind for key, kind in SOMETIMES.items() if key in vars(estimator)}
     fitted: dict[str, Json] = {}
-    for key, kind in {**kinds, **present}.items():
+    for key, kind in {**FITTED, **present}.items():
         try:
             fitted[key] = kind.encode(getattr(estimator, key), encoder, {})
         except Mismatch as error:
@@ -184,8 +154,7 @@ def load(path: str | os.PathLike[str]) -> BaseEstimator:
     """The fitted estimator that was saved to a file.
 
     Nothing in the file is run, and only classes of rwf are made. A file that is damaged, or of a
-    newer version, or no model at all, gives a :class:`~rwf.errors.ModelFileError`. One that was
-    saved with ``mean_only=True`` gives a small estimator with ``predict`` alone, and one that
+    newer with ``mean_only=True`` gives a small estimator with ``predict`` alone, and one that
     ``rwf fit`` wrote, of a table, a :class:`rwf.TableModel`.
     """
     try:
@@ -202,8 +171,6 @@ def load(path: str | os.PathLike[str]) -> BaseEstimator:
 def _of_table(estimator: BaseEstimator, table: Json, decoder: Decoder) -> BaseEstimator:
     if not isinstance(table, dict) or set(table) != set(TABLE):
         raise Mismatch("the header describes no table")
-    if isinstance(estimator, MeanRegressor):
-        raise Mismatch("a table has means alone")
     # Kinds have checked both: what comes out has the types that went in.
     found: dict[str, Any] = {
         key: kind.decode(table[key], decoder, {}) for key, kind in TABLE.items()
@@ -216,22 +183,18 @@ def _made(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
     name, given, fitted = (header.get(key) for key in ("estimator", "parameters", "fitted"))
     if not isinstance(given, dict) or not isinstance(fitted, dict):
         raise Mismatch("the header has no parameters or no fitted attributes")
-    estimator: BaseEstimator
-    if name == MeanRegressor.__name__:
-        estimator, kinds = MeanRegressor(), MEAN
-    elif isinstance(name, str) and name in ESTIMATORS:
-        estimator, kinds = getattr(rwf, name)(), FITTED
-    else:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise Mismatch(f"{str(name)[:40]!r} is no estimator of rwf")
+    estimator: BaseEstimator = getattr(rwf, name)()
     unknown = set(given) - set(estimator.get_params(deep=False))
-    if unknown or not set(kinds) <= set(fitted) <= {*kinds, *SOMETIMES}:
+    if unknown or not set(FITTED) <= set(fitted) <= {*FITTED, *SOMETIMES}:
         raise Mismatch(
             f"{name} has parameters {str(sorted(given))[:200]} and attributes "
             f"{str(sorted(fitted))[:200]}, and they are not those that this rwf knows. Install "
             "the version that wrote the file"
         )
     estimator.set_params(**{key: decode_parameter(value, decoder) for key, value in given.items()})
-    known = {**kinds, **SOMETIMES}
+    known = {**FITTED, **SOMETIMES}
     vars(estimator).update({key: known[key].decode(fitted[key], decoder, {}) for key in fitted})
     check_estimator(estimator)
     return estimator

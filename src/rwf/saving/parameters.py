@@ -7,12 +7,6 @@ import numpy as np
 from rwf.errors import UnsavableModelError
 from rwf.saving.codec import FLOAT, Decoder, Encoder, Mismatch
 from rwf.saving.container import Json
-from rwf.saving.random_states import (
-    decode_generator,
-    decode_random_state,
-    encode_generator,
-    encode_random_state,
-)
 
 
 def encode_parameter(name: str, value: object, encoder: Encoder) -> Json:
@@ -25,10 +19,8 @@ def encode_parameter(name: str, value: object, encoder: Encoder) -> Json:
     if isinstance(plain, list | tuple):
         items: list[Json] = [encode_parameter(name, item, encoder) for item in plain]
         return {"list" if isinstance(plain, list) else "tuple": items}
-    if isinstance(plain, np.random.Generator):
-        return {"generator": encode_generator(plain)}
-    if isinstance(plain, np.random.RandomState):
-        return {"random_state": encode_random_state(plain, encoder)}
+    if isinstance(plain, np.random.Generator | np.random.RandomState):
+        return None  # where a generator stands is no part of the model
     if callable(plain) and not encoder.knows(plain):
         raise UnsavableModelError(
             f"{name}={plain!r} is a function of your own, and a model file has no code in it. The "
@@ -49,8 +41,4 @@ def decode_parameter(json: Json, decoder: Decoder) -> object:
     if key in ("list", "tuple") and isinstance(value, list):
         items = [decode_parameter(item, decoder) for item in value]
         return items if key == "list" else tuple(items)
-    if key == "generator":
-        return decode_generator(value)
-    if key == "random_state":
-        return decode_random_state(value, decoder)
     return decoder.made(json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rwf.calibration import Calibration
-from rwf.dropped import Dropped
 from rwf.error_scale import ErrorScale
 from rwf.factorization import Factor
 from rwf.features.atoms import Atoms
@@ -21,7 +20,6 @@ from rwf.model import FittedModel
 from rwf.moments import Moments, RootMoments
 from rwf.neighbours import Kernel, NeighbourGP
 from rwf.posterior import Posterior
-from rwf.pruning import Pruning
 from rwf.saving import checks
 from rwf.saving.codec import (
     BOOL,
@@ -38,17 +36,9 @@ from rwf.saving.codec import (
     floats,
     ints,
 )
-from rwf.saving.mean_only import (
-    KernelAtoms,
-    MeanModel,
-    WeightedColumns,
-    WeightedTree,
-    WeightedWindows,
-)
 from rwf.scaling import Affine, Logarithm, Standardizer
 from rwf.scoring import Score, Scores
 from rwf.second_opinion import SecondOpinion
-from rwf.single import SingleMoments
 from rwf.sparse.dictionary import Dictionary
 from rwf.sparse.fit import SparseFit, SparseReport
 from rwf.sparse.gaps import Gaps
@@ -151,11 +141,6 @@ MAPS = [
         checks.check_kernel_atoms,
     ),
     Record(
-        KernelAtoms,
-        {"kernel": Instance(HatMixture), "centers": floats("m", "d")},
-        checks.check_kernel_atoms,
-    ),
-    Record(
         FourierFeatures,
         {"frequencies": floats("m", "d"), "log_lengths": floats("d"), "ard": BOOL},
     ),
@@ -233,7 +218,6 @@ GRAM: dict[str, Kind] = {
 
 DENSE = [
     Record(Moments, GRAM),
-    Record(SingleMoments, {**GRAM, "rounding": FLOAT}),
     Record(RootMoments, {"R": floats("q", "q"), "n": FLOAT, "n_outputs": INT, "log_volume": FLOAT}),
     Record(Factor, {"L": floats("p", "p"), "jitter": FLOAT}),
     Record(Posterior, {**POSTERIOR, "factor": Instance(Factor)}, checks.check_posterior),
@@ -247,19 +231,15 @@ DENSE = [
         checks.check_variance_shape,
     ),
     Record(
-        Dropped, {"anchors": floats("m", "d"), "variances": floats("m", "k"), "shares": floats("m")}
-    ),
-    Record(
         FittedModel,
         {
             "scaler": Instance(Standardizer),
             "shape": Instance(Shape),
-            "statistics": Instance(Moments, SingleMoments, RootMoments),
+            "statistics": Instance(Moments, RootMoments),
             "learn_priors": BOOL,
             "calibration": Maybe(Instance(Calibration)),
             "noise": Maybe(Instance(VarianceShape)),
             "cover": Maybe(floats("b")),
-            "dropped": Maybe(Instance(Dropped)),
         },
         checks.check_fitted,
         {"tuned": Many(Instance(Tuned))},
@@ -455,31 +435,6 @@ REPORTS = [
             "engine": TEXT,
         },
     ),
-    Record(Pruning, {"columns": INT, "kept": INT, "change": floats("k"), "relative": floats("k")}),
-]
-
-MEANS = [
-    Record(
-        WeightedColumns, {"features": STACK, "weights": floats("p", "k")}, checks.check_weighted
-    ),
-    Record(
-        WeightedTree,
-        {"features": STACK, "weights": floats("p", "k"), "n_inputs": INT},
-        checks.check_weighted,
-    ),
-    Record(
-        WeightedWindows,
-        {"windows": Many(Many(Instance(Window))), "weights": Many(Many(floats("p")))},
-        checks.check_weighted_windows,
-    ),
-    Record(
-        MeanModel,
-        {
-            "scaler": Instance(Standardizer),
-            "function": Instance(WeightedColumns, WeightedTree, WeightedWindows),
-        },
-        checks.check_mean_model,
-    ),
 ]
 
 TABLES = [
@@ -514,8 +469,7 @@ TABLES = [
 RECORDS: dict[str, Record] = {
     record.cls.__name__: record
     for group in (
-        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, MEANS,
-        TABLES,
+        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, TABLES,
     )
     for record in group
 }  # fmt: skip

@@ -6,8 +6,8 @@ Dask is imported only once somebody gives one of its collections.
 from __future__ import annotations
 
 import functools
-import sys
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
