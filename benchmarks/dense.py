@@ -46,8 +46,8 @@ from rwf.model import FittedModel
 from rwf.moments import accumulate, row_buffer
 from rwf.rows import Block, blocks
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.threads import in_parallel, one_blas_thread
-from rwf.training import Shape
 from rwf.types import Array
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat
 

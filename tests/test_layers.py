@@ -11,21 +11,21 @@ import rwf
 
 ORDER = [
     # vocabulary
-    "types", "errors", "random_state", "threads", "blas", "factorization", "metrics", "signals",
+    "types", "errors", "atomic", "random_state", "threads", "blas", "factorization", "metrics", "signals",
     "wavelets", "measures", "features", "kernels",
     # engine: Z only, never wavelets
     "rows", "sources", "tables", "streams", "clusters", "posterior", "moments",
     "evidence", "exact",
     # learning
     "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
-    "training", "projection", "variance", "background", "calibration",
-    "models", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
-    "sparse_model", "tree_model", "fit_report", "varying", "cells", "tree_learning", "adaptation",
+    "variance", "background", "calibration",
+    "models", "shapes", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
+    "sparse_model", "tree_model", "fit_report", "varying", "training", "projection", "cells", "tree_learning", "adaptation",
     "lesson", "recipes", "building", "choice", "fitting", "anatomy",
     "theory",
     # interfaces
     "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression",
-    "estimators", "transformers", "gpytorch", "plots", "demo", "writing", "table_model",
+    "estimators", "fourier", "transformers", "gpytorch", "plots", "demo", "writing", "table_model",
     "inspection", "report", "commands", "cli",
 ]  # fmt: skip
 ENGINE = {

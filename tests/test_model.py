@@ -12,7 +12,7 @@ from rwf.model import FittedModel
 from rwf.moments import accumulate
 from rwf.rows import Block
 from rwf.scaling import Standardizer
-from rwf.training import Shape
+from rwf.shapes import Shape
 from rwf.wavelets import MexicanHat
 
 

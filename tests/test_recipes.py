@@ -10,7 +10,7 @@ from rwf.features import Stack
 from rwf.lesson import Lesson
 from rwf.rows import Block
 from rwf.scaling import Standardizer
-from rwf.training import Shape
+from rwf.shapes import Shape
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rwf.model import FittedModel
 from rwf.models import log_density
 from rwf.posterior import Prediction
 from rwf.rows import Block
-from rwf.training import Shape
+from rwf.shapes import Shape
 from rwf.tree import TreeTooLargeError
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         NoImprovementWarning,
         NotPositiveDefiniteError,
     )
-    from rwf.estimators import RFFRegressor, RWFRegressor
+    from rwf.estimators import RWFRegressor
+    from rwf.fourier import RFFRegressor
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.measures import Box, Hull, Rows
     from rwf.saving import load
@@ -40,7 +41,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "RWFRegressor": "rwf.estimators",
-    "RFFRegressor": "rwf.estimators",
+    "RFFRegressor": "rwf.fourier",
     "RandomWaveletFeatures": "rwf.transformers",
     "RandomFourierFeatures": "rwf.transformers",
     "MexicanHat": "rwf.wavelets",

@@ -21,8 +21,9 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
 from rwf.rows import Block, hold_out
+from rwf.shapes import Shape
 from rwf.starts import Progress, Start
-from rwf.training import START_NOISE, Shape
+from rwf.training import START_NOISE
 from rwf.tuning import Tuned, Variances
 from rwf.types import Array, IntArray
 from rwf.wavelets import Haar, Wavelet

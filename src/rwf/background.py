@@ -58,3 +58,31 @@ class Background:
         """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
         total = float(self.variances.sum())
         return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total
+
+
+@dataclass(frozen=True)
+class Remainder:
+    r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
+
+    The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the
+    deviation from it is added, g(r(x) - r̄). With an atom at every row r̄ = 0, and the variance is
+    that of the exact process; with few atoms g = σ²/2r̄ keeps the total above half of what it was.
+
+    Args:
+        share: g c².
+        in_noise: g r̄.
+    """
+
+    share: float = 0.0
+    in_noise: float = 0.0
+
+    @classmethod
+    def learn(cls, variance: float, missing: float, noise: float) -> Self:
+        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
+        average = variance * max(missing, 0.0)
+        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
+        return cls(g * variance, g * average)
+
+    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
+        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
+        return self.share * missing - self.in_noise * noise

@@ -10,11 +10,11 @@ from rwf.errors import NotPositiveDefiniteError
 from rwf.forms import FORMS, collect
 from rwf.lesson import SAMPLE_ROWS, Lesson, Settings, some_rows
 from rwf.model import FittedModel
-from rwf.models import Model
+from rwf.models import LOW_DIMENSION, Model
 from rwf.rows import Block
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.sparse_model import SparseModel, SparseShape
-from rwf.training import LOW_DIMENSION, Shape
 from rwf.tree_model import TreeModel, TreeShape
 from rwf.varying import Source, with_noise
 

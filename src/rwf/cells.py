@@ -19,9 +19,10 @@ from rwf.features.stack import Stack
 from rwf.moments import Moments, accumulate
 from rwf.posterior import Prediction, normal_log_density
 from rwf.rows import Block, blocks, hold_out
+from rwf.shapes import Shape
 from rwf.starts import Progress, Start
 from rwf.threads import in_parallel
-from rwf.training import START_NOISE, Shape
+from rwf.training import START_NOISE
 from rwf.tuning import Tuned, Variances, settle
 
 WIDTHS = (None, 16.0, 4.0)

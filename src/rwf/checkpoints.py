@@ -40,10 +40,10 @@ from rwf.saving.codec import (
 from rwf.saving.container import Json
 from rwf.saving.records import RECORDS
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.sources import Reader
 from rwf.starts import Start
 from rwf.streams import Entry
-from rwf.training import Shape
 from rwf.tree_model import TreeShape
 from rwf.types import Array
 

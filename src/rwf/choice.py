@@ -14,9 +14,9 @@ from rwf.lesson import Learned, Lesson, Recipe, some_rows
 from rwf.models import log_density
 from rwf.recipes import ADAPTIVE_ROWS
 from rwf.rows import Block, hold_out
+from rwf.shapes import Shape
 from rwf.sparse_model import SparseShape
 from rwf.starts import Start
-from rwf.training import Shape
 from rwf.tree_model import TreeShape
 from rwf.varying import Source
 

@@ -18,7 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from matplotlib.figure import Figure
 
-from rwf.estimators import RFFRegressor, RWFRegressor
+from rwf.estimators import RWFRegressor
+from rwf.fourier import RFFRegressor
 from rwf.metrics import METRICS
 from rwf.plots import predictive_band
 from rwf.signals import Sample, multi_step, step_function

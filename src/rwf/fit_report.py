@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.models import Model
+from rwf.models import Model, leave_one_out_scores
 from rwf.posterior import normal_log_density
 from rwf.rows import Block
 from rwf.starts import Start
@@ -86,19 +86,6 @@ def report_on(
         constant_nll=float(np.average(constant, weights=known.weights)) + unit,
         linear_nll=float(np.average(linear, weights=known.weights)) + unit,
     )
-
-
-def leave_one_out_scores(model: Model, rows: Block, factors: Array | None = None) -> Array:
-    """Leave-one-out negative log densities of rows in standardised units, summed over outputs.
-
-    Variances are multiplied by factors, shape (n, k), if there are any.
-    """
-    total = np.zeros(len(rows))
-    for k in range(model.n_outputs):
-        p = model.leave_one_out(rows, k)
-        variance = p.variance if factors is None else factors[:, k] * p.variance
-        total -= normal_log_density(rows.y[:, k] - p.mean, variance)
-    return total
 
 
 def _least_squares_scores(Z: Array, rows: Block) -> Array:

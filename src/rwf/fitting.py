@@ -16,7 +16,7 @@ from rwf.corrections import Correction
 from rwf.fit_report import FitReport, report_on
 from rwf.lesson import SAMPLE_ROWS, Learned, Lesson, Recipe, Settings, some_rows
 from rwf.model import FittedModel
-from rwf.models import Model
+from rwf.models import LOW_DIMENSION, Model
 from rwf.recipes import SparseRecipe
 from rwf.rows import Block, distinct, sample
 from rwf.scaling import Standardizer
@@ -24,7 +24,6 @@ from rwf.second_opinion import learn_second_opinion
 from rwf.sources import Reader
 from rwf.starts import Progress
 from rwf.streams import Journal, read_all
-from rwf.training import LOW_DIMENSION
 from rwf.varying import Source
 
 STREAM_SAMPLE = 2**20

@@ -15,8 +15,8 @@ from rwf.models import in_units
 from rwf.moments import Features, Moments, RootMoments, accumulate, accumulate_root
 from rwf.rows import Block, Rows, Tally, block_rows
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.threads import cores
-from rwf.training import Shape
 from rwf.types import Array
 from rwf.variance import VarianceShape
 

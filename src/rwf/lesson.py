@@ -9,9 +9,9 @@ import numpy as np
 
 from rwf.rows import Block
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.sparse_model import SparseShape
 from rwf.starts import Progress, Start
-from rwf.training import Shape
 from rwf.tree_model import TreeShape
 from rwf.varying import Noise
 

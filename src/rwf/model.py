@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rwf.background import Background, block_energies
+from rwf.background import Background, Remainder, block_energies
 from rwf.calibration import ENOUGH_SCORES, Calibration
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
@@ -21,11 +21,10 @@ from rwf.forms import DenseMoments, add, collect, form_of, no_rows
 from rwf.models import TunedModel, scores
 from rwf.moments import CHUNK_BYTES
 from rwf.posterior import Prediction
-from rwf.projection import Remainder
 from rwf.rows import Block, Rows, block_rows
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.threads import cores, in_parallel
-from rwf.training import Shape
 from rwf.tuning import Tuned, tune
 from rwf.types import Array
 from rwf.variance import VarianceShape

@@ -19,6 +19,9 @@ from rwf.tuning import Tuned
 from rwf.types import Array
 from rwf.variance import VarianceShape
 
+LOW_DIMENSION = 3
+"""Input columns up to which atoms can fill the space: there, models are local."""
+
 HARDLY = 0.1
 """Rounding over noise beyond which there is hardly any noise."""
 
@@ -145,6 +148,19 @@ def log_density(model: Model, rows: Block, factors: Array | None = None) -> Arra
         p = model.standardized(rows.X, output)
         variance = p.variance if factors is None else factors[:, output] * p.variance
         total += normal_log_density(rows.y[:, output] - p.mean, variance)
+    return total
+
+
+def leave_one_out_scores(model: Model, rows: Block, factors: Array | None = None) -> Array:
+    """Leave-one-out negative log densities of rows in standardised units, summed over outputs.
+
+    Variances are multiplied by factors, shape (n, k), if there are any.
+    """
+    total = np.zeros(len(rows))
+    for k in range(model.n_outputs):
+        p = model.leave_one_out(rows, k)
+        variance = p.variance if factors is None else factors[:, k] * p.variance
+        total -= normal_log_density(rows.y[:, k] - p.mean, variance)
     return total
 
 

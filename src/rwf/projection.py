@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
@@ -19,9 +18,11 @@ from rwf.exact import exact_evidence
 from rwf.features.base import Family
 from rwf.features.mixture import HatMixture, ProjectedFeatures
 from rwf.features.stack import Stack
+from rwf.models import LOW_DIMENSION
 from rwf.rows import Block
+from rwf.shapes import Shape
 from rwf.starts import Progress, Start, best_of, climb_evidence
-from rwf.training import LOW_DIMENSION, START_NOISE, Shape
+from rwf.training import START_NOISE
 from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.types import Array
 
@@ -37,34 +38,6 @@ MIXING_SPREAD = 0.3
 
 LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 """Bounds of that jitter, relative to k(x, x)."""
-
-
-@dataclass(frozen=True)
-class Remainder:
-    r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
-
-    The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the
-    deviation from it is added, g(r(x) - r̄). With an atom at every row r̄ = 0, and the variance is
-    that of the exact process; with few atoms g = σ²/2r̄ keeps the total above half of what it was.
-
-    Args:
-        share: g c².
-        in_noise: g r̄.
-    """
-
-    share: float = 0.0
-    in_noise: float = 0.0
-
-    @classmethod
-    def learn(cls, variance: float, missing: float, noise: float) -> Self:
-        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
-        average = variance * max(missing, 0.0)
-        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
-        return cls(g * variance, g * average)
-
-    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
-        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
-        return self.share * missing - self.in_noise * noise
 
 
 @dataclass(frozen=True)

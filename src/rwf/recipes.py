@@ -17,6 +17,7 @@ from rwf.features.frame import draw_frame
 from rwf.features.linear import ConstantFamily
 from rwf.features.stack import Stack
 from rwf.lesson import SAMPLE_ROWS, Learned, Lesson, Recipe, some_rows
+from rwf.models import LOW_DIMENSION
 from rwf.projection import (
     MANY_LENGTHS,
     KernelShape,
@@ -27,11 +28,12 @@ from rwf.projection import (
 )
 from rwf.rows import Block
 from rwf.scaling import Standardizer
+from rwf.shapes import Shape
 from rwf.sparse import Schedule, Smooth, fit_windows
 from rwf.sparse.gaps import Gaps
 from rwf.sparse_model import SparseShape
 from rwf.starts import Start
-from rwf.training import LOW_DIMENSION, Shape, climb, draw_stack, learn_shape
+from rwf.training import climb, draw_stack, learn_shape
 from rwf.tree import AtomTree, draw_tree_frame, fitting
 from rwf.tree_learning import learn_tree
 from rwf.wavelets import CompactHat, Wavelet

@@ -16,7 +16,8 @@ from scipy.special import ndtri
 from sklearn.base import clone
 
 from rwf.errors import IncompatibleModelsError
-from rwf.estimators import RFFRegressor, RWFRegressor
+from rwf.estimators import RWFRegressor
+from rwf.fourier import RFFRegressor
 from rwf.rows import Block, resized
 from rwf.saving import save
 from rwf.scoring import Prediction, Round, Scores, compare

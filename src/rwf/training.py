@@ -7,41 +7,22 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from rwf.evidence import evidence
 from rwf.features.base import Family
 from rwf.features.stack import Stack
+from rwf.models import LOW_DIMENSION
 from rwf.rows import Block
+from rwf.shapes import Shape
 from rwf.starts import Progress, Start, best_of, climb_evidence
-from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS, Variances
+from rwf.tuning import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.types import Array
 
 START_NOISE = 0.1
 """σ² to start from, for targets of unit variance."""
-
-LOW_DIMENSION = 3
-"""Up to here starts go down in length by two octaves each; above, they are jittered copies."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Features with their shape parameters, and the variances that go with them.
-
-    Args:
-        features: the blocks.
-        log_priors: log prior variance of each block, shape (B,).
-        log_noise: log noise variance of each output, shape (k,).
-    """
-
-    features: Stack
-    log_priors: Array
-    log_noise: Array
-
-    def variances(self, output: int) -> Variances:
-        return Variances(self.log_priors, float(self.log_noise[output]))
 
 
 def draw_stack(

@@ -7,13 +7,12 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from rwf.fit_report import leave_one_out_scores
 from rwf.model import FittedModel
+from rwf.models import LOW_DIMENSION, leave_one_out_scores
 from rwf.posterior import normal_log_density
 from rwf.rows import Block, Rows
 from rwf.scaling import Standardizer
 from rwf.starts import Progress
-from rwf.training import LOW_DIMENSION
 from rwf.tree_model import TreeModel
 from rwf.types import Array
 from rwf.variance import VarianceShape, learn_variance

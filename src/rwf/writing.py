@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from rwf.saving.container import replace_file
+from rwf.atomic import replace_file
 from rwf.sources.files import CSV, PARQUET, arrow
 from rwf.types import Array
 

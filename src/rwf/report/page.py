@@ -15,11 +15,11 @@ from typing import BinaryIO
 import numpy as np
 
 import rwf
+from rwf.atomic import replace_file
 from rwf.inspection import Inspection
 from rwf.report.evaluation import COVERED, Evaluation
 from rwf.report.figures import Picture, pictures
 from rwf.report.style import STYLE
-from rwf.saving.container import replace_file
 from rwf.scoring import Scores
 from rwf.table_model import TableModel
 

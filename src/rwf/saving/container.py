@@ -20,10 +20,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -32,6 +30,7 @@ from typing import BinaryIO, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rwf.atomic import replace_file
 from rwf.errors import ModelFileError, NewerModelFileError
 
 MAGIC = b"RWFMODEL"
@@ -190,36 +189,6 @@ def write(path: Path, header: dict[str, Json], arrays: Sequence[AnyArray]) -> No
         file.write(digest.digest())
 
     replace_file(Path(os.path.realpath(path)), fill)
-
-
-def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
-    """Put a new file in the place of an old one in a single step, once all of it is on disk."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise ValueError(f"{path} is a device or a pipe, which a file would replace: give another.")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with beside.open("xb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            beside.unlink()
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # a full disk does not say of which file it was
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last, where a folder can be told so."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def read(path: Path) -> tuple[dict[str, Json], list[AnyArray]]:

@@ -57,7 +57,7 @@ SOMETIMES: dict[str, Kind] = {
 
 CACHED = (
     "rwf.background.Background",
-    "rwf.projection.Remainder",
+    "rwf.background.Remainder",
     "rwf.sparse.mixture.Mixture",
     "rwf.sparse.windows.WindowedMixture",
     "rwf.tree._rows.Table",
@@ -73,7 +73,8 @@ TABLE: dict[str, Kind] = {
 
 SKOPS_TYPES = (
     *(f"{record.cls.__module__}.{record.cls.__qualname__}" for record in RECORDS.values()),
-    *(f"rwf.estimators.{name}" for name in ESTIMATORS),
+    "rwf.estimators.RWFRegressor",
+    "rwf.fourier.RFFRegressor",
     *CACHED,
 )
 """The classes of a fitted estimator, for ``skops.io.load(file, trusted=SKOPS_TYPES)``."""

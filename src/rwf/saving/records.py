@@ -39,6 +39,7 @@ from rwf.saving.codec import (
 from rwf.scaling import Affine, Logarithm, Standardizer
 from rwf.scoring import Score, Scores
 from rwf.second_opinion import SecondOpinion
+from rwf.shapes import Shape
 from rwf.sparse.dictionary import Dictionary
 from rwf.sparse.fit import SparseFit, SparseReport
 from rwf.sparse.gaps import Gaps
@@ -47,7 +48,6 @@ from rwf.sparse.windows import Window, WindowedFit, WindowMoments
 from rwf.sparse_model import SparseModel, SparseShape
 from rwf.starts import Start
 from rwf.tables import CategoryColumn, NumberColumn, TableSchema
-from rwf.training import Shape
 from rwf.tree.atom_tree import AtomTree
 from rwf.tree.columns import Columns
 from rwf.tree.dissection import Dissection
