@@ -31,8 +31,8 @@ from dask.distributed import Client, LocalCluster
 import rwf
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
-from rwf.model import FittedModel
-from rwf.types import Array
+from rwf._types import Array
+from rwf.models.dense import FittedModel
 
 WORKERS = (1, 2, 4)
 PAGE = Path(__file__).parent.parent / "docs" / "large-data.md"

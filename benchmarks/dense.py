@@ -28,8 +28,9 @@ import numpy as np
 
 import rwf
 from benchmarks.timing import Pair, gemm_rate, typical_ratio
-from rwf.blas import add_gram, call
-from rwf.evidence import evidence
+from rwf._types import Array
+from rwf.data.rows import Block, blocks
+from rwf.data.scaling import Standardizer
 from rwf.features import (
     ConstantFeatures,
     Family,
@@ -39,17 +40,16 @@ from rwf.features import (
     Stack,
     WaveletFamily,
 )
-from rwf.features.frame import draw_frame
-from rwf.features.mixture import HatMixture, ProjectedFeatures
-from rwf.measures import Measure, Rows
-from rwf.model import FittedModel
-from rwf.moments import accumulate, row_buffer
-from rwf.rows import Block, blocks
-from rwf.scaling import Standardizer
-from rwf.shapes import Shape
-from rwf.threads import in_parallel, one_blas_thread
-from rwf.types import Array
+from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.lattice import draw_frame
+from rwf.inference.evidence import evidence
+from rwf.inference.moments import accumulate, row_buffer
+from rwf.linalg.blas import add_gram, call
+from rwf.linalg.threads import in_parallel, one_blas_thread
+from rwf.models.dense import FittedModel
+from rwf.models.hyperparameters import Shape
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat
+from rwf.wavelets.measure import Measure, Rows
 
 DATA = Measure(0.5, 2.0, Rows())
 NOISE = 0.1

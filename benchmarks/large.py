@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import rwf
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
-from rwf.threads import cores
+from rwf.linalg.threads import cores
 
 CASES = (1_000_000, 10_000_000, 20_000_000)
 INPUTS, COLUMNS = 10, 500

@@ -23,11 +23,17 @@ import numpy as np
 
 import rwf
 from benchmarks.timing import gemm_rate, seconds
+from rwf._types import Array
+from rwf.data.rows import Block
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
-from rwf.rows import Block
-from rwf.threads import one_blas_thread
-from rwf.tree import AtomTree, accumulate_tree, draw_tree_frame, memory_needed, power_law
-from rwf.types import Array
+from rwf.inference.multifrontal import (
+    AtomTree,
+    accumulate_tree,
+    draw_tree_frame,
+    memory_needed,
+    power_law,
+)
+from rwf.linalg.threads import one_blas_thread
 from rwf.wavelets import CompactHat
 from rwf.wavelets.radial import Bump
 

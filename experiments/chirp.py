@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.signals import Sample
-from rwf.types import Array
+from rwf._types import Array
+from rwf.datasets import Sample
 
 N_BURSTS = 25
 NOISE = 0.1

@@ -17,8 +17,8 @@ from experiments.plan import load_suite
 from experiments.run import Run
 from experiments.store import JSON, RESULTS, Row, append, read, results_file
 from experiments.tasks import problem
-from rwf.signals import FIVE_PLATEAUS, step_function
-from rwf.types import Array
+from rwf._types import Array
+from rwf.datasets import FIVE_PLATEAUS, step_function
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

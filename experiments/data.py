@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rwf.types import Array
+from rwf._types import Array
 
 FILES = {
     "co2": "co2_mauna_loa_weekly",

@@ -18,7 +18,7 @@ from experiments.plan import load_suite
 from experiments.run import Run
 from experiments.store import JSON, RESULTS, Row, read, results_file
 from experiments.tasks import parts, unit
-from rwf.metrics import LEVELS
+from rwf.diagnostics.metrics import LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

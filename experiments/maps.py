@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.methods import make
 from experiments.tasks import problem, unit
-from rwf.types import Array
+from rwf._types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

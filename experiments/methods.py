@@ -27,7 +27,7 @@ from experiments.baselines.trivial import Constant, Linear
 from experiments.baselines.xgpr import XGPR
 from experiments.store import JSON
 from rwf import RFFRegressor, RWFRegressor
-from rwf.types import Array
+from rwf._types import Array
 
 Settings = Mapping[str, Any]  # checked by the constructors that take them
 Factory = Callable[[Settings, int], Method]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from rwf.report.style import STYLE
+from rwf.diagnostics.report.style import STYLE
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("index", "multi-step", "speech", "tables", "protein", "ablations", "peers")

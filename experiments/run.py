@@ -22,7 +22,8 @@ from experiments.data import Table
 from experiments.splits import Split
 from experiments.store import JSON, Row
 from experiments.tasks import problem
-from rwf.metrics import (
+from rwf._types import Array
+from rwf.diagnostics.metrics import (
     LEVEL,
     METRICS,
     SKILLS,
@@ -32,7 +33,6 @@ from rwf.metrics import (
     linear_reference,
     rmse,
 )
-from rwf.types import Array
 
 SCORES = {
     "rmse": METRICS["rmse"],

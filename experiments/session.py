@@ -27,7 +27,7 @@ from scipy.linalg import blas
 import rwf
 from experiments.run import Run, row_of
 from experiments.store import JSON, Row, append
-from rwf.threads import cores, one_blas_thread
+from rwf.linalg.threads import cores, one_blas_thread
 
 ROOT = Path(__file__).parent.parent
 THREAD_VARIABLES = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rwf.types import Array, BoolArray, IntArray
+from rwf._types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from experiments import speech, splits
 from experiments.chirp import chirp_bursts
 from experiments.data import OPENML, Table, load
 from experiments.splits import HoldOut, Split
-from rwf.signals import (
+from rwf._types import Array
+from rwf.datasets import (
     DONOHO_JOHNSTONE,
     FIVE_PLATEAUS,
     SIX_PLATEAUS,
@@ -27,7 +28,6 @@ from rwf.signals import (
     donoho_johnstone,
     multi_step,
 )
-from rwf.types import Array
 
 SERIES = (
     "mcycle",

@@ -15,13 +15,13 @@ import numpy as np
 
 from experiments.figures import FIGURES
 from experiments.store import RESULTS, Row, append, read, results_file
+from rwf._types import Array
+from rwf.diagnostics.plots import error_by_atoms
 from rwf.features import Family, FourierFamily, WaveletFamily
 from rwf.kernels import ExpectedKernel
-from rwf.measures import Box, Measure
-from rwf.plots import error_by_atoms
 from rwf.theory import FeatureConstants, Setting, constants_of, on_rows, sup_error, uniform
-from rwf.types import Array
 from rwf.wavelets import as_wavelet
+from rwf.wavelets.measure import Box, Measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

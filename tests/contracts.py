@@ -26,7 +26,6 @@ from rwf.features import (
     WaveletFamily,
     WaveletFeatures,
 )
-from rwf.measures import Measure, Rows
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -41,6 +40,7 @@ from rwf.wavelets import (
     RadialWavelet,
     TensorWavelet,
 )
+from rwf.wavelets.measure import Measure, Rows
 
 EPS = np.finfo(np.float64).eps
 

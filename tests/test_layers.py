@@ -1,4 +1,4 @@
-"""The architecture, as imports: each module knows only what stands above it in this list."""
+"""The architecture, as imports: a folder knows only those below it in this list."""
 
 from __future__ import annotations
 
@@ -9,35 +9,30 @@ from pathlib import Path
 
 import rwf
 
-ORDER = [
-    # vocabulary
-    "types", "errors", "atomic", "random_state", "threads", "blas", "factorization", "metrics", "signals",
-    "wavelets", "measures", "features", "kernels",
-    # engine: Z only, never wavelets
-    "rows", "sources", "tables", "streams", "clusters", "posterior", "moments",
-    "evidence", "exact",
-    # learning
-    "scaling", "ascent", "_neighbours", "neighbours", "tuning", "tree", "sparse", "starts",
-    "variance", "background", "calibration",
-    "models", "shapes", "forms", "corrections", "error_scale", "local_layer", "second_opinion", "model",
-    "sparse_model", "tree_model", "fit_report", "varying", "training", "projection", "cells", "tree_learning", "adaptation",
-    "lesson", "recipes", "building", "choice", "fitting", "anatomy",
-    "theory",
-    # interfaces
-    "scoring", "validation", "saving", "checkpoints", "fitted_regressor", "regression",
-    "estimators", "fourier", "transformers", "gpytorch", "plots", "demo", "writing", "table_model",
-    "inspection", "report", "commands", "cli",
-]  # fmt: skip
-ENGINE = {
-    "rows", "sources", "streams", "clusters", "posterior", "moments", "evidence", "exact",
-}  # fmt: skip
+LAYERS = (
+    "cli", "integrations", "estimators", "persistence", "diagnostics", "fit", "theory", "priors",
+    "models", "uncertainty", "inference", "kernels", "features", "wavelets", "data", "linalg",
+    "datasets", "errors", "_types",
+)  # fmt: skip
 HOME = Path(rwf.__file__).parent
 
 
 def imported(path: Path) -> set[str]:
-    """First-level modules of rwf that a file imports, wherever in it."""
+    """Folders of rwf that a file imports when it runs, wherever in it.
+
+    A name that only annotations use is no dependency.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rwf."):
             names.add(node.module.split(".")[1])
         elif isinstance(node, ast.Import):
@@ -45,43 +40,56 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def modules() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+def folders() -> dict[str, dict[Path, set[str]]]:
+    """What the modules of every folder import, beside their own folder."""
+    found: dict[str, dict[Path, set[str]]] = {}
     for path in HOME.rglob("*.py"):
         name = path.relative_to(HOME).parts[0].removesuffix(".py")
         if name != "__init__":
-            found[name] = found.get(name, set()) | imported(path)
+            found.setdefault(name, {})[path.relative_to(HOME)] = imported(path) - {name}
     return found
 
 
-def test_every_module_has_its_place():
-    assert set(modules()) == set(ORDER)
+def test_every_folder_has_its_place():
+    assert set(folders()) == set(LAYERS)
 
 
-def test_imports_point_upward_only():
-    for name, uses in modules().items():
-        for other in uses - {name}:
-            assert ORDER.index(other) < ORDER.index(name), f"{name} imports {other}"
+def test_imports_point_down():
+    wrong = [
+        f"{path} imports {other}"
+        for name, modules in folders().items()
+        for path, uses in modules.items()
+        for other in uses
+        if LAYERS.index(other) < LAYERS.index(name)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-def test_the_engine_does_not_know_features_or_wavelets():
-    for name in ENGINE:
-        assert not modules()[name] & {"wavelets", "measures", "features"}
+def test_the_engine_does_not_know_wavelets():
+    engine = folders()["inference"]
+    assert not [
+        path for path, uses in engine.items() if len(path.parts) == 2 and "wavelets" in uses
+    ]
+
+
+def test_four_modules_stand_beside_the_folders():
+    assert {path.name for path in HOME.glob("*.py")} <= {
+        "__init__.py", "_types.py", "datasets.py", "errors.py",
+    }  # fmt: skip
+
+
+def loaded_by(code: str) -> set[str]:
+    """First-level modules that a new process has loaded after some code."""
+    run = [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"]
+    names = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    return {name.split(".")[0] for name in names}
 
 
 def test_importing_rwf_loads_nothing_heavy():
-    code = "import rwf, sys; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
     heavy = {"numba", "matplotlib", "torch", "dask", "pywt", "pandas", "pyarrow"}
-    assert not heavy & {name.split(".")[0] for name in loaded}
+    assert not heavy & loaded_by("import rwf")
 
 
 def test_importing_the_estimators_loads_no_compiler_and_no_plots():
-    code = "import rwf, sys; rwf.RWFRegressor; rwf.RandomWaveletFeatures; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
     heavy = {"numba", "matplotlib", "torch", "dask", "pywt"}
-    assert not heavy & {name.split(".")[0] for name in loaded}
+    assert not heavy & loaded_by("import rwf; rwf.RWFRegressor; rwf.RandomWaveletFeatures")

@@ -12,7 +12,7 @@ from experiments.baselines.a_rkhs import AdaptiveRKHS, FilteredMatern32, answers
 from experiments.baselines.matern_fourier import Waves
 from experiments.baselines.standardized import Standardized
 from experiments.baselines.training import double
-from rwf.signals import multi_step
+from rwf.datasets import multi_step
 
 A, B = -0.7, 1.6
 LENGTH, VARIANCE, BETA = 0.8, 2.3, 0.6

@@ -17,7 +17,7 @@ from experiments.baselines.deep_gp import (
 from experiments.baselines.svgp import SparseGP
 from experiments.baselines.training import double, seeded
 from experiments.methods import make
-from rwf.metrics import linear_reference, rmse
+from rwf.diagnostics.metrics import linear_reference, rmse
 
 M, D = 12, 2
 UNBOUND = {"budget": 1e4}  # so that steps end a training, on a busy machine too

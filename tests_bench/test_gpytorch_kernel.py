@@ -27,6 +27,8 @@ from rwf import (
     RandomWaveletFeatures,
     RWFRegressor,
 )
+from rwf.data.rows import Block
+from rwf.data.scaling import Standardizer
 from rwf.features import (
     ConstantFamily,
     FourierFamily,
@@ -35,13 +37,11 @@ from rwf.features import (
     Stack,
     WaveletFamily,
 )
-from rwf.features.frame import draw_frame
-from rwf.features.mixture import HatMixture, ProjectedFeatures
-from rwf.gpytorch import FeatureKernel, in_units, input_slopes
-from rwf.measures import Measure, Rows
-from rwf.rows import Block
-from rwf.scaling import Standardizer
+from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.lattice import draw_frame
+from rwf.integrations.gpytorch import FeatureKernel, in_units, input_slopes
 from rwf.wavelets import TensorWavelet
+from rwf.wavelets.measure import Measure, Rows
 
 ROOT = Path(__file__).parent.parent
 MEASURE = Measure(0.4, 1.8, Rows())
@@ -270,7 +270,7 @@ def test_what_cannot_be_a_kernel_is_refused_with_advice(rng):
 
 
 def test_without_torch_the_error_names_the_extra():
-    code = "import sys; sys.modules['gpytorch'] = None; import rwf.gpytorch"
+    code = "import sys; sys.modules['gpytorch'] = None; import rwf.integrations.gpytorch"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert 'pip install "rwf[gpytorch]"' in found.stderr
 

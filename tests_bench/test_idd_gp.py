@@ -5,7 +5,7 @@ import pytest
 
 from experiments.baselines.idd_gp import IDDGP
 from experiments.baselines.standardized import Standardized
-from rwf.signals import multi_step
+from rwf.datasets import multi_step
 
 
 @pytest.mark.slow

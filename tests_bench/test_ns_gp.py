@@ -15,7 +15,7 @@ from experiments.baselines.ns_gp import NonStationaryGP
 from experiments.baselines.standardized import Standardized
 from experiments.baselines.training import double
 from experiments.baselines.varying_lengths import KERNELS, Parameters, VaryingGP, correlation
-from rwf.signals import multi_step
+from rwf.datasets import multi_step
 
 STATIONARY = {
     "se": lambda r: np.exp(-(r**2) / 2),

@@ -17,7 +17,7 @@ from experiments.baselines.exact_gp import (
 from experiments.baselines.svgp import RowSums, SparseGP, centres, sample_sizes, start_length
 from experiments.baselines.training import double
 from experiments.methods import make
-from rwf.metrics import linear_reference, rmse
+from rwf.diagnostics.metrics import linear_reference, rmse
 
 LENGTHS, AMPLITUDE, NOISE, MEAN = (0.8, 1.9), 1.6, 0.2, 0.7
 UNBOUND = {"budget": 1e4}  # so that steps end a training, on a busy machine too

@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.metrics import LEVELS, calibration_curve, coverage, rmse
-from rwf.plots import calibration, predicted_and_actual
+from rwf.diagnostics.metrics import LEVELS, calibration_curve, coverage, rmse
+from rwf.diagnostics.plots import calibration, predicted_and_actual
 
 table = pd.read_csv(Path(os.environ["RWF_DATA"]) / "airfoil.csv.gz").sample(frac=1, random_state=0)
 train, test = table.iloc[:600], table.iloc[600:]

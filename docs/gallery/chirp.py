@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.plots import predictive_band, scalogram
-from rwf.signals import DONOHO_JOHNSTONE, donoho_johnstone
+from rwf.datasets import DONOHO_JOHNSTONE, donoho_johnstone
+from rwf.diagnostics.plots import predictive_band, scalogram
 
 sample = donoho_johnstone("doppler", np.random.default_rng(2), n=500, regular=False)
 model = RWFRegressor(prior="cells", random_state=0).fit(sample.X, sample.y)

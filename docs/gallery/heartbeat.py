@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.metrics import coverage, rmse
-from rwf.plots import VERMILION, predictive_band
+from rwf.diagnostics.metrics import coverage, rmse
+from rwf.diagnostics.plots import VERMILION, predictive_band
 
 record = pd.read_csv(Path(os.environ["RWF_DATA"]) / "ecg_mitbih208.csv.gz").iloc[3600:4680]
 time, voltage = record.to_numpy().T

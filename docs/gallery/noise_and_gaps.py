@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.plots import BLACK, BLUE, GREEN, predictive_band
+from rwf.diagnostics.plots import BLACK, BLUE, GREEN, predictive_band
 
 rng = np.random.default_rng(3)
 x = np.sort(rng.uniform(0.0, 10.0, 500))

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rwf import RFFRegressor, RWFRegressor
-from rwf.metrics import rmse
-from rwf.plots import predictive_band
-from rwf.signals import multi_step, step_function
+from rwf.datasets import multi_step, step_function
+from rwf.diagnostics.metrics import rmse
+from rwf.diagnostics.plots import predictive_band
 
 sample = multi_step(200, np.random.default_rng(1), noise=0.1)
 x = np.linspace(0.0, 1.0, 1000)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.metrics import rmse
+from rwf.diagnostics.metrics import rmse
 
 rng = np.random.default_rng(5)
 

@@ -11,7 +11,7 @@ from matplotlib.cbook import get_sample_data
 from matplotlib.figure import Figure
 
 from rwf import RWFRegressor
-from rwf.metrics import coverage
+from rwf.diagnostics.metrics import coverage
 
 heights = get_sample_data("jacksboro_fault_dem.npz")["elevation"][150:230, 100:210].astype(float)
 rows, columns = np.indices(heights.shape)

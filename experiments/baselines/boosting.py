@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
-from rwf.types import Array
+from rwf._types import Array
 
 
 class Boosting:

@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from rwf.types import Array
+from rwf._types import Array
 
 FREQUENCY = 1e-4
 """ε in units of √3/ℓ. Sums in celerite2 have terms of size 1/ε: a smaller one costs digits."""

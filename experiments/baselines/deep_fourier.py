@@ -25,7 +25,7 @@ from experiments.baselines.training import (
     seeded,
     train,
 )
-from rwf.types import Array
+from rwf._types import Array
 
 TEST_SAMPLES = 100
 """Samples of the hidden layers in a prediction."""

@@ -38,7 +38,7 @@ from experiments.baselines.training import (
     seeded,
     train,
 )
-from rwf.types import Array
+from rwf._types import Array
 
 WIDEST = 30
 """Outputs of a hidden layer, at most: as many as there are columns."""

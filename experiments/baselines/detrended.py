@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from experiments.baselines.standardized import FunctionMethod
-from rwf.types import Array
+from rwf._types import Array
 
 SMALL = 0.15
 """The part of the variance of y that leave-one-out errors of a line may be at most."""

@@ -57,7 +57,7 @@ from experiments.baselines.training import (
     train,
 )
 from experiments.splits import random_tenth
-from rwf.types import Array
+from rwf._types import Array
 
 LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-3, 0.3), (2, 4)
 """Bounds of ℓ, a and σ², between which their logarithms are uniform, and the numbers of layers.

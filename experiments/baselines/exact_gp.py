@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult, minimize
 
-from rwf.types import Array
+from rwf._types import Array
 
 MAX_ROWS = 2048
 """Up to so many rows all are used: the cost is cubic."""

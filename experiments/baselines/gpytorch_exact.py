@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from experiments.baselines.training import BUDGET, Candidate, Schedule, double, seeded, train
-from rwf.types import Array
+from rwf._types import Array
 
 SCHEDULE = Schedule(rate=0.1, window=20)
 """Without mini-batches there is no noise in the loss: large steps, and few to average over."""

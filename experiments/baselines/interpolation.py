@@ -18,7 +18,7 @@ from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import cKDTree
 
 from experiments.splits import random_tenth
-from rwf.types import Array
+from rwf._types import Array
 
 SMALLEST_STD = 1e-6
 """Of an error bar, in standard deviations of the targets: a straight line leaves no errors."""

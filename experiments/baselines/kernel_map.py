@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import BayesianRidge
 
-from rwf.types import Array
+from rwf._types import Array
 
 Kind: TypeAlias = Literal["rbfsampler", "nystroem"]
 

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from rwf.neighbours import NEIGHBOURS, learn_neighbour_gp
-from rwf.types import Array
+from rwf._types import Array
+from rwf.uncertainty.vecchia import NEIGHBOURS, learn_neighbour_gp
 
 
 class Kriging:

@@ -20,7 +20,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.spatial import cKDTree
 
 from experiments.splits import random_tenth
-from rwf.types import Array
+from rwf._types import Array
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """The numbers of neighbours that compete."""

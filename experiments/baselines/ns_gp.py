@@ -26,7 +26,7 @@ from experiments.baselines.training import (
     train,
 )
 from experiments.baselines.varying_lengths import KERNELS, Parameters, Profile, VaryingGP
-from rwf.types import Array
+from rwf._types import Array
 
 MAX_ROWS = 2000
 """Rows of the posterior, at most: the cost is cubic."""

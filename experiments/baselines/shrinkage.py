@@ -21,7 +21,7 @@ import numpy as np
 import pywt
 from scipy.special import ndtri
 
-from rwf.types import Array
+from rwf._types import Array
 
 Rule = Callable[[Array, str, float], Array]
 """The estimate of a sequence, given it, a wavelet's name and a threshold."""

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from rwf.types import Array
+from rwf._types import Array
 
 
 class SklearnGP:

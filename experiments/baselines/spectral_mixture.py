@@ -26,7 +26,7 @@ import torch
 
 from experiments.baselines.exact_gp import MAX_ROWS, SUBSET
 from experiments.baselines.training import BUDGET, Candidate, Schedule, double, seeded, train
-from rwf.types import Array
+from rwf._types import Array
 
 GROUP = 5
 """Columns whose cosines are multiplied as features: 32 of them cost no more than an n × n pass."""

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
-from rwf.types import Array
+from rwf._types import Array
 
 
 class Method(Protocol):

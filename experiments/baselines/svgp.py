@@ -51,7 +51,7 @@ from experiments.baselines.training import (
     seeded,
     train,
 )
-from rwf.types import Array
+from rwf._types import Array
 
 
 def above(least: float) -> gpytorch.constraints.GreaterThan:

@@ -33,7 +33,7 @@ import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from scipy.optimize import minimize
 
-from rwf.types import Array
+from rwf._types import Array
 
 BUDGET = 360.0
 """Seconds of a fit on one core, which are three minutes of two, unless a run says otherwise."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from rwf.metrics import constant_reference, linear_reference
-from rwf.types import Array
+from rwf._types import Array
+from rwf.diagnostics.metrics import constant_reference, linear_reference
 
 
 class Constant:

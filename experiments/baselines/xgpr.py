@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rwf.types import Array
+from rwf._types import Array
 
 LEAST_COLUMNS = 16
 """Columns, zeros among them, so that there are enough directions."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.speech.mel import WINDOW
-from rwf.types import Array
+from rwf._types import Array
 
 
 def is_misaligned(samples: Array) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.data import DataError
-from rwf.types import Array
+from rwf._types import Array
 
 RATE = 16_000
 """Samples a second."""

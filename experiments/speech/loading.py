@@ -15,7 +15,7 @@ from experiments.speech.audio import samples_of
 from experiments.speech.corpus import Recording, contents, recordings
 from experiments.speech.mel import WINDOW, log_mel
 from experiments.speech.sums import FrameSums, frame_sums, together
-from rwf.types import Array
+from rwf._types import Array
 
 TIMIT_VARIABLE = "RWF_TIMIT"
 """The environment variable that names a user's own copy of TIMIT, a folder or a zip archive."""

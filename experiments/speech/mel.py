@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import rfft
 
 from experiments.speech.audio import RATE
-from rwf.types import Array
+from rwf._types import Array
 
 PRE_EMPHASIS = 0.97
 WINDOW = RATE * 25 // 1000

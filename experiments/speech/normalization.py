@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.speech.sums import FrameSums
-from rwf.types import Array, IntArray
+from rwf._types import Array, IntArray
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from experiments.speech.loading import corpus, location
 from experiments.speech.normalization import by_everyone, by_speaker
 from experiments.speech.targets import MelBin, MelPCA, Target
 from experiments.splits import Split
-from rwf.types import Array, BoolArray
+from rwf._types import Array, BoolArray
 
 UNIT = "dB"
 """Of all targets."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rwf.types import Array, IntArray
+from rwf._types import Array, IntArray
 
 GROUP = slice(32, 48)
 """The middle fifth of the bands, 1.2 to 2.5 kHz, whose principal components are a target."""

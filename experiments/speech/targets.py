@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments.speech.mel import N_BANDS
 from experiments.speech.sums import GROUP
-from rwf.types import Array, IntArray
+from rwf._types import Array, IntArray
 
 
 class Target(Protocol):

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
         NoImprovementWarning,
         NotPositiveDefiniteError,
     )
-    from rwf.estimators import RWFRegressor
-    from rwf.fourier import RFFRegressor
+    from rwf.estimators.fourier import RFFRegressor
+    from rwf.estimators.regressor import RWFRegressor
+    from rwf.estimators.table import TableModel
+    from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
-    from rwf.measures import Box, Hull, Rows
-    from rwf.saving import load
-    from rwf.table_model import TableModel
+    from rwf.persistence import load
     from rwf.theory import required_features, stationarity_index
-    from rwf.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.wavelets import (
         Cliff,
         CompactHat,
@@ -36,14 +35,15 @@ if TYPE_CHECKING:
         Morlet,
         RadialWavelet,
     )
+    from rwf.wavelets.measure import Box, Hull, Rows
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "RWFRegressor": "rwf.estimators",
-    "RFFRegressor": "rwf.fourier",
-    "RandomWaveletFeatures": "rwf.transformers",
-    "RandomFourierFeatures": "rwf.transformers",
+    "RWFRegressor": "rwf.estimators.regressor",
+    "RFFRegressor": "rwf.estimators.fourier",
+    "RandomWaveletFeatures": "rwf.estimators.transformers",
+    "RandomFourierFeatures": "rwf.estimators.transformers",
     "MexicanHat": "rwf.wavelets",
     "CompactHat": "rwf.wavelets",
     "Morlet": "rwf.wavelets",
@@ -56,11 +56,11 @@ _HOMES = {
     "ExpectedKernel": "rwf.kernels",
     "WaveletKernel": "rwf.kernels",
     "HatKernel": "rwf.kernels",
-    "Rows": "rwf.measures",
-    "Box": "rwf.measures",
-    "Hull": "rwf.measures",
-    "load": "rwf.saving",
-    "TableModel": "rwf.table_model",
+    "Rows": "rwf.wavelets.measure",
+    "Box": "rwf.wavelets.measure",
+    "Hull": "rwf.wavelets.measure",
+    "load": "rwf.persistence",
+    "TableModel": "rwf.estimators.table",
     "required_features": "rwf.theory",
     "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",

@@ -2,9 +2,9 @@
 
 from rwf.features.base import Family, FeatureMap
 from rwf.features.fourier import FourierFamily, FourierFeatures
-from rwf.features.linear import ConstantFamily, ConstantFeatures, LinearFamily, LinearFeatures
 from rwf.features.ridge import RidgeFamily, RidgeFeatures
 from rwf.features.stack import Stack
+from rwf.features.trend import ConstantFamily, ConstantFeatures, LinearFamily, LinearFeatures
 from rwf.features.wavelet import WaveletFamily, WaveletFeatures
 
 __all__ = [

@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
+from rwf._types import Array, IntArray
 from rwf.features.base import LOG_LENGTH_BOUNDS
-from rwf.measures import Measure
-from rwf.types import Array, IntArray
 from rwf.wavelets import TensorWavelet
+from rwf.wavelets.measure import Measure
 
 LOG_WIDTH_BOUNDS = (-7.0, 3.0)
 

@@ -17,7 +17,7 @@ from typing import Protocol, Self, cast, runtime_checkable
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from rwf.types import Array, FloatArray, IntArray
+from rwf._types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
 
 LOG_LENGTH_BOUNDS = (-12.0, 9.0)

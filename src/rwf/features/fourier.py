@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from rwf._types import Array, FloatArray, IntArray
 from rwf.features.base import LOG_LENGTH_BOUNDS, Fills, memory, row_chunks
-from rwf.types import Array, FloatArray, IntArray
 
 DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
 """2ν of each spectral measure; the squared exponential is the limit ν → ∞."""

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import Atoms
-from rwf.features.linear import Shapeless
+from rwf.features.trend import Shapeless
 from rwf.features.wavelet import WaveletFeatures
-from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
 
 

@@ -13,12 +13,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import Atoms, by_projection
 from rwf.features.base import Fills, memory, row_chunks
-from rwf.measures import Measure
-from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import CompactHat, MexicanHat, Wavelet
 from rwf.wavelets.base import TAIL
+from rwf.wavelets.measure import Measure
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
+from rwf._types import Array, FloatArray, IntArray
 from rwf.features.base import FeatureMap, Fills
-from rwf.types import Array, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

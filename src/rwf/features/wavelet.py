@@ -16,10 +16,9 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import AtomGradient, Atoms, by_axes, by_distance, by_projection
 from rwf.features.base import Fills, memory, row_chunks
-from rwf.measures import Measure
-from rwf.types import Array, FloatArray, IntArray
 from rwf.wavelets import (
     CompactHat,
     ComplexMorlet,
@@ -34,6 +33,7 @@ from rwf.wavelets import (
     Wavelet,
 )
 from rwf.wavelets.base import TAIL
+from rwf.wavelets.measure import Measure
 
 LOG_FREQUENCY_BOUNDS = (float(np.log(0.3)), float(np.log(60.0)))
 

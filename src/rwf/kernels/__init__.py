@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rwf.kernels.expected import AccuracyWarning, ExpectedKernel
 
 if TYPE_CHECKING:
-    from rwf.kernels.gaussian_process import HatKernel, WaveletKernel
+    from rwf.kernels.sklearn import HatKernel, WaveletKernel
 
 __all__ = ["AccuracyWarning", "ExpectedKernel", "HatKernel", "WaveletKernel"]
 
@@ -24,7 +24,7 @@ __all__ = ["AccuracyWarning", "ExpectedKernel", "HatKernel", "WaveletKernel"]
 def __getattr__(name: str) -> object:
     """The scikit-learn kernels, loaded when they are first used."""
     if name in ("HatKernel", "WaveletKernel"):
-        from rwf.kernels import gaussian_process
+        from rwf.kernels import sklearn
 
-        return getattr(gaussian_process, name)
+        return getattr(sklearn, name)
     raise AttributeError(f"module 'rwf.kernels' has no attribute {name!r}")

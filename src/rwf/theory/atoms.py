@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 
+from rwf._types import Array
 from rwf.features import (
     ConstantFeatures,
     FeatureMap,
@@ -19,10 +20,9 @@ from rwf.features import (
     Stack,
     WaveletFeatures,
 )
+from rwf.features.inducing import ProjectedFeatures
 from rwf.features.local import LocalAtoms
-from rwf.features.mixture import ProjectedFeatures
-from rwf.model import FittedModel
-from rwf.types import Array
+from rwf.models.dense import FittedModel
 
 
 @runtime_checkable

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rwf._types import Array
 from rwf.features import FeatureMap, FourierFeatures, RidgeFeatures, WaveletFeatures
 from rwf.features.wavelet import Normalization
-from rwf.types import Array
 from rwf.wavelets import Wavelet
 
 

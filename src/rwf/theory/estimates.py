@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rwf._types import Array
 from rwf.theory.atoms import AtomBlock, Model, atom_blocks
 from rwf.theory.constants import constants_of
-from rwf.types import Array
 
 BEYOND = 20
 """Draws of the largest error that lie beyond the quantile asked for."""

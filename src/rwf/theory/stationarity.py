@@ -15,9 +15,9 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from rwf._types import Array
 from rwf.kernels import ExpectedKernel
 from rwf.theory.atoms import Model, atom_blocks, is_model
-from rwf.types import Array
 
 HALVINGS = 6
 """Lags along every column: ½, ¼, … of the rows' span, and zero."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rwf.types import Array
+from rwf._types import Array
 
 TAIL = 80.0
 """Squared radius beyond which a Gaussian envelope, e^-40 = 4e-18 of its peak, is exactly zero."""

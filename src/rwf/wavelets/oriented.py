@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rwf.types import Array
+from rwf._types import Array
 from rwf.wavelets.base import Constants, Geometry, Wavelet, gaussian
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import beta, gamma
 
-from rwf.types import Array
+from rwf._types import Array
 from rwf.wavelets.base import Constants, Geometry, Wavelet, gaussian
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.types import Array
+from rwf._types import Array
 from rwf.wavelets.base import Constants, Geometry, Wavelet
 
 

@@ -1,0 +1,1 @@
+"""The command line: every command parses, calls one function of the library, and prints."""

@@ -1,0 +1,66 @@
+"""What is looked at before anything is computed or overwritten."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rwf.estimators.table import TableModel
+
+
+class UsageError(ValueError):
+    """What was asked for cannot be done, and nothing has been."""
+
+
+def check_output(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
+    """That a file can be written, and that nothing is lost by it."""
+    folder = out.parent
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no folder {str(folder)!r} for {str(out)!r}: make it, or choose another."
+        )
+    if out.is_dir():
+        raise UsageError(f"{str(out)!r} is a folder: give the name of a file in it.")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"{str(out)!r} is a device or a pipe: give the name of a file.")
+    for path in inputs:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise UsageError(f"{str(out)!r} is read by this command: write to another file.")
+    if out.exists() and not force:
+        raise UsageError(f"{str(out)!r} exists: give another name, or --force to replace it.")
+
+
+def check_input(path: Path) -> None:
+    """That there is a file, a folder or a pattern that matches some; names alike are suggested."""
+    from rwf.data.readers.files import files_of
+
+    try:
+        files_of(str(path))
+    except FileNotFoundError as error:
+        raise UsageError(f"{error}{_alike(path)}") from None
+
+
+def _alike(path: Path) -> str:
+    folder = path.parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f" Did you mean {str(folder / close[0])!r}?" if close else ""
+
+
+def load_model(path: Path) -> TableModel:
+    """The model of a table."""
+    import rwf
+    from rwf.estimators.table import TableModel
+
+    if not path.is_file():
+        raise UsageError(f"there is no model file {str(path)!r}.{_alike(path)}")
+    found = rwf.load(path)
+    return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
+
+
+def names_in(text: str | None) -> list[str] | None:
+    """Names of columns with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,114 @@
+"""``rwf update``, ``rwf merge`` and ``rwf inspect``: what can be done with model files."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rwf.cli.app import app
+from rwf.cli.checks import UsageError, check_input, check_output, load_model
+from rwf.cli.terminal import (
+    Force,
+    Json,
+    print_json,
+    scores_table,
+    show,
+    table_of,
+    warnings_shown,
+)
+
+if TYPE_CHECKING:
+    from rwf.diagnostics.inspection import Inspection
+
+
+@app.command(epilog="Example: rwf update houses.rwf more.parquet")
+def update(
+    model: Annotated[Path, typer.Argument(help="The model file.")],
+    data: Annotated[
+        Path, typer.Argument(help="A CSV or Parquet file, a folder of such, or a pattern.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The model file to write; MODEL itself if not given.")
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(help="Keep the features, and forget the rows before: for parts to merge."),
+    ] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Add the rows of another table to a model; its features stay as they are."""
+    check_input(data)
+    if out is not None:
+        check_output(out, force=force, inputs=[model, data])
+    place = model if out is None else out
+    with warnings_shown():
+        found = load_model(model)
+        before = 0.0 if fresh else found.regressor.model_.n_rows
+        if fresh:
+            found = found.without_rows()
+        found.partial_fit(data).save(place, with_rows=True)
+    after = found.regressor.model_.n_rows
+    if as_json:
+        print_json({"out": str(place), "rows_before": before, "rows": after})
+    else:
+        show(f"{after - before:,g} rows added, {after:,g} in all. Model: {place}")
+
+
+@app.command(epilog="Example: rwf merge january.rwf february.rwf --out winter.rwf")
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Two or more model files of one fit.")],
+    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Add up the rows of models with the same features, as rwf update --fresh makes them."""
+    check_output(out, force=force, inputs=models)
+    if len(models) < 2:
+        raise UsageError("give two or more models to merge.")
+    total = load_model(models[0])
+    for path in models[1:]:
+        total.merge(load_model(path))
+    with warnings_shown():
+        total.save(out, with_rows=True)
+    rows = total.regressor.model_.n_rows
+    if as_json:
+        print_json({"out": str(out), "models": [str(path) for path in models], "rows": rows})
+    else:
+        show(f"{len(models)} models of {rows:,g} rows in all. Model: {out}")
+
+
+@app.command(epilog="Example: rwf inspect houses.rwf --json")
+def inspect(
+    model: Annotated[Path, typer.Argument(help="The model file.")],
+    as_json: Json = False,
+) -> None:
+    """Print what is in a model file: columns, scores, length-scales, variances and timings."""
+    from rwf.diagnostics.inspection import Inspection
+
+    found = Inspection.of(load_model(model))
+    if as_json:
+        print_json({"file": str(model), **asdict(found)})
+    else:
+        _print(found)
+
+
+def _print(found: "Inspection") -> None:
+    columns = table_of(f"target {found.target!r}, from", "column", "holds", "categories", "gaps")
+    for column in found.columns:
+        columns.add_row(column.name, column.dtype, column.categories, column.fill)
+    lengths = table_of("length-scales, in the units of the columns", "column", *found.blocks)
+    for name, values in found.length_scales.items():
+        lengths.add_row(name, *(f"{value:.4g}" for value in values))
+    parts: list[object] = [columns]
+    if found.scores is not None:
+        parts.append(scores_table(found.scores))
+    if found.length_scales:
+        parts.append(lengths)
+    parts.append(
+        f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.engine}); "
+        f"noise sd {found.noise_deviation:.4g}, leave-one-out NLL {found.nll:.4g}; fitted in "
+        f"{sum(found.seconds.values()):.1f} s."
+    )
+    show(*parts)

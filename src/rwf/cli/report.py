@@ -1,0 +1,33 @@
+"""``rwf report``: a page about a model and a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rwf.cli.app import app
+from rwf.cli.checks import check_input, check_output, load_model
+from rwf.cli.terminal import Force, Json, print_json, show, warnings_shown
+
+
+@app.command(epilog="Example: rwf report houses.rwf test.csv --out houses.html")
+def report(
+    model: Annotated[Path, typer.Argument(help="The model file.")],
+    data: Annotated[
+        Path, typer.Argument(help="A table with the target, best not that of the fit.")
+    ],
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML file with the scores, figures and parts of a model; it needs no network."""
+    check_input(data)
+    check_output(out, force=force, inputs=[model, data])
+    from rwf.diagnostics.report import write_report
+
+    with warnings_shown():
+        page = write_report(load_model(model), data, out, title=model.name)
+    if as_json:
+        print_json({"out": str(out), "rows": page.n_rows, "scores": page.scores})
+    else:
+        show(f"{page.n_rows:,} rows. Report: {out}")

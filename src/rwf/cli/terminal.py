@@ -1,0 +1,99 @@
+"""What commands share: results on standard output, progress and warnings on standard error."""
+
+import json
+import logging
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rwf.diagnostics.scores import Scores
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not report progress.")]
+
+
+def print_json(answer: object) -> None:
+    """An answer as JSON, the only thing on standard output."""
+    typer.echo(json.dumps(finite(answer), allow_nan=False, indent=2, default=str))
+
+
+def finite(value: object) -> object:
+    """The same with null for what is infinite or no number, which JSON has no word for."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def table_of(title: str, first: str, *others: str) -> Table:
+    """A table whose first column has names, and the others numbers."""
+    table = Table(title=Text(title), title_justify="left")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def scores_table(scores: "Scores") -> Table:
+    """A model beside trivial predictors."""
+    table = table_of(
+        f"{scores.method}, {scores.n_rows:,} rows", "predictor", "RMSE", "NLL", "95 % coverage"
+    )
+    for name, score in scores.lines:
+        nll = f"{score.nll:.4g}" if math.isfinite(score.nll) else "none"
+        table.add_row(name, f"{score.rmse:.4g}", nll, f"{score.coverage:.1%}")
+    return table
+
+
+def show(*parts: object) -> None:
+    """Print texts as they are, and tables."""
+    console = Console()
+    for part in parts:
+        console.print(
+            Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
+        )
+
+
+@contextmanager
+def log_shown() -> Iterator[None]:
+    """Show the library's log on standard error, so that standard output stays the result."""
+    log = logging.getLogger("rwf")
+    handler = RichHandler(
+        console=Console(stderr=True), show_time=False, show_level=False, show_path=False
+    )
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Show every kind of warning once, as one line on standard error."""
+    seen: set[type[Warning]] = set()
+
+    def line(message: Warning | str, category: type[Warning], *rest: object) -> None:
+        if category not in seen:
+            seen.add(category)
+            sys.stderr.write(f"rwf: warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = line  # type: ignore[assignment]
+        yield

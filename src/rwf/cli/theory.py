@@ -1,0 +1,115 @@
+"""``rwf theory``: constants of wavelets, and how many atoms their bounds ask for."""
+
+import math
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rwf.cli.app import app
+from rwf.cli.terminal import Json, print_json
+
+if TYPE_CHECKING:
+    from rwf.theory import Comparison, Setting
+
+PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")
+"""The wavelets of the paper's last corollary, whose "Daubechies-4" may be either of two."""
+
+
+class Normalization(StrEnum):
+    """How atoms of different scales compare."""
+
+    energy = "energy"
+    peak = "peak"
+
+
+@app.command(epilog="Example: rwf theory --wavelet db4 --scales 0.1 1 --eps 0.2 --json")
+def theory(
+    wavelet: Annotated[
+        list[str] | None,
+        typer.Option(help="A wavelet's name; give several. The paper's table is the default."),
+    ] = None,
+    d: Annotated[int, typer.Option("--d", min=1, help="Columns of the inputs.")] = 1,
+    scales: Annotated[
+        tuple[float, float], typer.Option(help="Lowest and highest scale of the atoms.")
+    ] = (2.0**-4, 2.0**2),
+    domain: Annotated[
+        tuple[float, float],
+        typer.Option(help="Low and high end of every column; shifts are uniform there."),
+    ] = (0.0, 1.0),
+    n_atoms: Annotated[int, typer.Option("--n-atoms", "-D", min=1, help="Atoms.")] = 1000,
+    eps: Annotated[float, typer.Option(help="Error of the kernel to be allowed.")] = 0.1,
+    delta: Annotated[
+        float, typer.Option(help="Probability that the error is larger after all.")
+    ] = 0.1,
+    n_rows: Annotated[
+        int, typer.Option(min=1, help="Rows, for the bound over their pairs.")
+    ] = 1000,
+    normalization: Annotated[
+        Normalization, typer.Option(help="Unit energy, as in the paper, or unit peak.")
+    ] = Normalization.energy,
+    as_json: Json = False,
+) -> None:
+    """Print the constants of wavelets, and how many atoms their error bounds ask for."""
+    from rwf.theory import Setting, compare
+
+    try:
+        setting = Setting(d, scales, domain, n_atoms, eps, delta, n_rows, normalization.value)
+        lines = compare(wavelet or PAPER_TABLE, setting)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if as_json:
+        answer = {"setting": asdict(setting), "wavelets": [asdict(line) for line in lines]}
+        print_json(answer)
+    else:
+        _print_theory(setting, lines)
+
+
+def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
+    D, eps, (low, high) = setting.n_atoms, setting.eps, setting.domain
+    constants = Table(
+        title=f"atoms of unit {setting.normalization}, scales {setting.scales[0]:g} to "
+        f"{setting.scales[1]:g}, shifts uniform in ({low:g}, {high:g})^{setting.d}",
+        title_justify="left",
+    )
+    constants.add_column("wavelet", no_wrap=True)
+    for name in ("radius R", "moments M", "bound B", "Lipschitz L_z", "k(x, x) ≤"):
+        constants.add_column(name, justify="right")
+    for version in ("proved", "paper"):
+        constants.add_column(f"sd of D = {D} ≤, {version}", justify="right")
+    for line in lines:
+        c = line.constants
+        constants.add_row(
+            line.wavelet,
+            "∞" if math.isinf(c.radius) else f"{c.radius:.4g}",
+            str(c.vanishing_moments),
+            f"{c.bound:.4g}",
+            "none" if math.isinf(c.lipschitz) else f"{c.lipschitz:.4g}",
+            f"{c.diagonal:.4g}",
+            *(f"{deviation:.3g}" for deviation in line.deviation.values()),
+        )
+    bounds = Table(title="largest error of the kernel, |z(x)ᵀz(y) - k(x, y)|", title_justify="left")
+    for name in ("wavelet", "over"):
+        bounds.add_column(name, no_wrap=True)
+    for name in (f"D for {eps:g}", f"error of D = {D}", f"Pr(error ≥ {eps:g}), D = {D}"):
+        bounds.add_column(name, justify="right")
+    for line in lines:
+        readings = {f"pairs of {setting.n_rows} rows": line.rows}
+        for version, reading in (line.uniform or {}).items():
+            readings[f"the domain, {version}"] = reading
+        for name, r in readings.items():
+            bounds.add_row(line.wavelet, name, f"{r.atoms:,}", f"{r.error:.3g}", f"{r.failure:.2g}")
+        if line.uniform is None:
+            bounds.add_row(line.wavelet, "the domain", *["none"] * 3)
+        bounds.add_section()
+    console = Console()
+    console.print(constants, bounds)
+    console.print(
+        f"All with probability {1 - setting.delta:g}. 'paper' is the formula as printed, which is "
+        "not proved; docs/theory.md says why. Data at hand need far fewer atoms: "
+        "rwf.theory.required_features.",
+        soft_wrap=True,
+    )

@@ -1,0 +1,1 @@
+"""Rows, their units, and where they come from."""

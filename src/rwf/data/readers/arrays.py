@@ -1,0 +1,74 @@
+"""Rows of arrays, which may lie on disk as memory maps: they are read and converted in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rwf._types import Array
+from rwf.data.readers.base import checked, digest, piece_rows
+from rwf.data.rows import Block
+
+SPACED_ROWS = 1000
+"""Rows, evenly spaced, by which arrays are told from others."""
+
+
+@dataclass(frozen=True)
+class ArrayReader:
+    """Rows of arrays of any numbers.
+
+    Args:
+        X: inputs, shape (n, d).
+        y: targets, shape (n,) or (n, k); shape (n, 0) if there are none.
+        weights: how many times each row counts, shape (n,), or ``None``.
+    """
+
+    X: NDArray[np.generic]
+    y: NDArray[np.generic]
+    weights: Array | None = None
+
+    @property
+    def names(self) -> None:
+        return None
+
+    @property
+    def n_inputs(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.y.ndim == 1 else int(self.y.shape[1])
+
+    @property
+    def single_output(self) -> bool:
+        return self.y.ndim == 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.X)
+
+    def read(self, start: int = 0) -> Iterator[Block]:
+        size = piece_rows(self.n_inputs + self.n_outputs + 1)
+        for first in range(start, len(self.X), size):
+            yield self._piece(slice(first, first + size), first)
+
+    def _piece(self, which: slice, first: int) -> Block:
+        # A copy: pages of a memory map could change, or be read again for every product.
+        X = np.array(self.X[which], dtype=np.float64, order="C")
+        y = np.array(self.y[which], dtype=np.float64).reshape(len(X), self.n_outputs)
+        weights = np.ones(len(X)) if self.weights is None else self.weights[which]
+        return checked(X, y, weights, lambda row: f"X and y, row {first + row}")
+
+    def fingerprint(self) -> dict[str, str]:
+        step = max(1, len(self.X) // SPACED_ROWS)
+        some = [np.ascontiguousarray(values[::step]).tobytes() for values in (self.X, self.y)]
+        if self.weights is not None:
+            some.append(self.weights[::step].tobytes())
+        return {
+            "X": f"{self.X.dtype} of shape {self.X.shape}",
+            "y": f"{self.y.dtype} of shape {self.y.shape}",
+            "content": digest(some),
+        }

@@ -1,0 +1,116 @@
+"""Rows that the user's own code makes: blocks (X, y) or (X, y, weights), as often as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rwf._types import Array
+from rwf.data.readers.base import as_numbers, checked, digest, skipped
+from rwf.data.rows import Block
+
+Item: TypeAlias = ArrayLike | tuple[ArrayLike, ...]
+Blocks: TypeAlias = Callable[[], Iterable[Item]] | Iterable[Item]
+
+ONE_SHOT = (
+    "{} can be passed over only once, and all rows are needed several times: give a function that "
+    "returns a new iterator, such as the generator function itself, without calling it."
+)
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """Rows of blocks.
+
+    Args:
+        blocks: a function that returns a new iterator, or something that can be iterated anew.
+        n_inputs: columns of X.
+        n_outputs: columns of y; none if only inputs are wanted.
+        single_output: whether y is one-dimensional.
+    """
+
+    blocks: Blocks
+    n_inputs: int
+    n_outputs: int
+    single_output: bool
+
+    @classmethod
+    def of(cls, blocks: Blocks, *, targets: bool) -> BlockReader:
+        """A reader of blocks; the first of them says how many columns there are."""
+        passed = _passed(blocks)
+        if callable(blocks) and blocks() is passed and iter(passed) is passed:
+            raise TypeError(ONE_SHOT.format(f"the {type(passed).__name__} of this function"))
+        first = next(iter(passed), None)
+        if first is None:
+            raise ValueError("there is not a single block: give blocks of rows.")
+        X, y = _parts(first, 0, targets)[:2]
+        if X.ndim != 2 or y.ndim not in (1, 2):
+            raise ValueError(
+                f"block 0 has X of shape {X.shape} and y of shape {y.shape}: give X of shape "
+                "(n, d) and y of shape (n,) or (n, k)."
+            )
+        return cls(blocks, X.shape[1], 1 if y.ndim == 1 else y.shape[1], y.ndim == 1)
+
+    @property
+    def names(self) -> None:
+        return None
+
+    @property
+    def n_rows(self) -> None:
+        return None
+
+    def read(self, start: int = 0) -> Iterator[Block]:
+        found = (self._block(item, index) for index, item in enumerate(_passed(self.blocks)))
+        return skipped(found, start)
+
+    def _block(self, item: Item, index: int) -> Block:
+        X, y, weights = _parts(item, index, targets=self.n_outputs > 0)
+        n, shape = len(X), (self.n_inputs, self.n_outputs)
+        if (
+            X.ndim != 2
+            or y.ndim != (1 if self.single_output else 2)
+            or (X.shape[1], 1 if y.ndim == 1 else y.shape[1]) != shape
+            or (len(y), len(weights)) != (n, n)
+        ):
+            raise ValueError(
+                f"block {index} has X of shape {X.shape}, y of shape {y.shape} and "
+                f"{len(weights)} weights: every block needs {shape[0]} columns of X and {shape[1]} "
+                "of y, as the first has, and as many targets and weights as rows."
+            )
+        rows = np.ascontiguousarray(X), y.reshape(n, self.n_outputs), weights
+        return checked(*rows, lambda row: f"block {index}, row {row}")
+
+    def fingerprint(self) -> dict[str, str]:
+        first = next(self.read())
+        content = digest([part.tobytes() for part in (first.X, first.y, first.weights)])
+        return {"columns": f"{self.n_inputs} and {self.n_outputs}", "first block": content}
+
+
+def _passed(blocks: Blocks) -> Iterable[Item]:
+    """The blocks from the first on."""
+    if callable(blocks):
+        return blocks()
+    if iter(blocks) is blocks:
+        raise TypeError(ONE_SHOT.format(type(blocks).__name__))
+    return blocks
+
+
+def _parts(item: Item, index: int, targets: bool) -> tuple[Array, Array, Array]:
+    """X, y and weights of a block."""
+    if not targets:
+        X = as_numbers(item[0] if isinstance(item, tuple) else item, f"X of block {index}")
+        return X, np.empty((len(X), 0)), np.ones(len(X))
+    if not isinstance(item, tuple) or len(item) not in (2, 3):
+        raise TypeError(
+            f"block {index} is {type(item).__name__}, and not a tuple (X, y) or (X, y, weights): "
+            "give such blocks, or X and y as two arguments."
+        )
+    X = as_numbers(item[0], f"X of block {index}")
+    y = as_numbers(item[1], f"y of block {index}")
+    if len(item) == 2 or item[2] is None:
+        return X, y, np.ones(len(X))
+    return X, y, as_numbers(item[2], f"the weights of block {index}")

@@ -1,0 +1,215 @@
+"""Rows in blocks, so that memory is bounded whatever their number."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from rwf._types import Array, BoolArray, IntArray
+from rwf.linalg.threads import in_parallel
+
+BLOCK_BYTES = 64 * 2**20
+"""Memory for one block of features."""
+
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15
+"""Weights beyond these are refused: products underflow, and a sum does not notice one row more."""
+
+Sum = TypeVar("Sum")
+
+
+@dataclass(frozen=True)
+class Tally(Generic[Sum]):
+    """A sum over all rows, such as their moments: how to add up some blocks, and what was added.
+
+    Args:
+        name: what is added up. Two sums over the same rows with the same name are equal.
+        size: rows of a block.
+        gather: the sum over some blocks.
+        add: the sum of two sums.
+        to_arrays: a sum as plain arrays.
+        from_arrays: a sum from those.
+        workers: threads that gather, at most; one if gathering has threads of its own.
+    """
+
+    name: str
+    size: int
+    gather: Callable[[Iterable[Block]], Sum]
+    add: Callable[[Sum, Sum], Sum]
+    to_arrays: Callable[[Sum], dict[str, Array]]
+    from_arrays: Callable[[Mapping[str, Array]], Sum]
+    workers: int
+
+
+class Rows(Protocol):
+    """Rows that can be passed over any number of times, wherever they are."""
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def total(self, tally: Tally[Sum]) -> Sum:
+        """The sum over all rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows.
+
+    Args:
+        X: inputs, shape (n, d).
+        y: targets, shape (n, k).
+        weights: how many times each row counts, shape (n,).
+        noise: v, the noise variance of each row relative to σ², shape (n,); ``None`` where it is
+            the same for all.
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    noise: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.y.shape[1])
+
+    def part(self, which: slice | IntArray | BoolArray) -> Block:
+        """Some of the rows."""
+        noise = None if self.noise is None else self.noise[which]
+        return Block(self.X[which], self.y[which], self.weights[which], noise)
+
+    @property
+    def log_volume(self) -> float:
+        """Σ w log v, by which noise that varies changes the evidence."""
+        return 0.0 if self.noise is None else float(self.weights @ np.log(self.noise))
+
+    @property
+    def root_precision(self) -> Array:
+        """√(w/v), by which features and targets are multiplied, shape (n, 1)."""
+        precision = self.weights if self.noise is None else self.weights / self.noise
+        return np.sqrt(precision)[:, None]
+
+    def parts(self, size: int) -> Iterator[Block]:
+        """The rows in blocks of so many, in their order."""
+        return (self.part(slice(i, i + size)) for i in range(0, len(self), size))
+
+    def total(self, tally: Tally[Sum]) -> Sum:
+        """A sum over the rows; every core takes its share of the blocks."""
+        workers = max(1, min(tally.workers, -(-len(self) // tally.size)))
+
+        def share(worker: int) -> Sum:
+            return tally.gather(itertools.islice(self.parts(tally.size), worker, None, workers))
+
+        return functools.reduce(tally.add, in_parallel(share, range(workers)))
+
+
+def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:
+    """Rows whose features fit the budget; at least 256, so that matrix products stay efficient."""
+    return max(256, budget // (8 * max(n_features, 1)))
+
+
+def blocks(rows: Block, n_features: int, budget: int = BLOCK_BYTES) -> Iterator[Block]:
+    """The rows in blocks, in their order."""
+    return rows.parts(block_rows(n_features, budget))
+
+
+def resized(pieces: Iterable[Block], size: int) -> Iterator[Block]:
+    """The same rows in blocks of exactly so many, but for the last."""
+    waiting: list[Block] = []
+    missing = size
+    for piece in pieces:
+        start = 0
+        while len(piece) - start >= missing:
+            waiting.append(piece.part(slice(start, start + missing)))
+            start += missing
+            yield joined(waiting)
+            waiting, missing = [], size
+        if start < len(piece):
+            waiting.append(piece.part(slice(start, None)))
+            missing -= len(piece) - start
+    if waiting:
+        yield joined(waiting)
+
+
+def joined(blocks: list[Block]) -> Block:
+    """Several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    noise = None
+    if any(block.noise is not None for block in blocks):
+        noise = np.concatenate(
+            [np.ones(len(block)) if block.noise is None else block.noise for block in blocks]
+        )
+    return Block(
+        np.concatenate([block.X for block in blocks]),
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.weights for block in blocks]),
+        noise,
+    )
+
+
+def distinct(rows: Block) -> Block:
+    """The same rows in a canonical order, with equal ones joined and those of no weight left out.
+
+    A fit that starts from this depends neither on the order of the rows nor on whether a row
+    is repeated or has a larger weight.
+    """
+    table = np.hstack([rows.X, rows.y])[rows.weights > 0]
+    weights = rows.weights[rows.weights > 0]
+    order = np.lexsort(table.T[::-1])
+    table, weights = table[order], weights[order]
+    first = np.ones(len(table), dtype=bool)
+    first[1:] = (table[1:] != table[:-1]).any(axis=1)
+    totals = np.add.reduceat(weights, np.flatnonzero(first))
+    d = rows.X.shape[1]
+    return Block(
+        np.ascontiguousarray(table[first, :d]), np.ascontiguousarray(table[first, d:]), totals
+    )
+
+
+def wrong_weight(weights: Array) -> tuple[int, str] | None:
+    """The first row whose weight cannot be used, and what is wrong with it; zero is a weight."""
+    wrong = (weights > MOST_WEIGHT) | ((weights < LEAST_WEIGHT) & (weights != 0))
+    if not wrong.any():
+        return None
+    row = int(np.argmax(wrong))
+    outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
+    return row, "negative" if weights[row] < 0 else outside
+
+
+def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:
+    """Rows to learn from, and a share of them, drawn at random, to judge by."""
+    held = np.zeros(len(rows), dtype=bool)
+    held[rng.permutation(len(rows))[: int(share * len(rows))]] = True
+    return rows.part(~held), rows.part(held)
+
+
+def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
+    """At most ``size`` rows, drawn without replacement in proportion to their weights.
+
+    All rows if there are no more than ``size``; drawn rows have weight one. The result is made
+    distinct.
+    """
+    if len(rows) <= size:
+        return distinct(rows)
+    keys = sampling_keys(rows, rng)
+    keep = np.argpartition(-keys, size)[:size]
+    keep = np.sort(keep[rows.weights[keep] > 0])
+    return distinct(Block(rows.X[keep], rows.y[keep], np.ones(len(keep))))
+
+
+def sampling_keys(rows: Block, rng: np.random.Generator) -> Array:
+    """log(u)/w, with u drawn row by row: rows of the largest keys are a sample in proportion to w.
+
+    Efraimidis and Spirakis (2006).
+    """
+    with np.errstate(divide="ignore"):
+        keys: Array = np.log(rng.uniform(size=len(rows))) / rows.weights
+    return keys

@@ -1,0 +1,1 @@
+"""Scores, plots, decompositions and reports of fitted models."""

@@ -1,0 +1,256 @@
+r"""What a fitted model is made of: how much of f is of which scale, and where.
+
+The posterior mean is a sum over atoms, and so over rows of atoms of about one scale,
+
+.. math:: \hat f(x) = \text{trend} + \sum_r f_r(x), \qquad f_r(x) = \sum_{j \in r} m_j z_j(x).
+
+The energy of scale s at x is :math:`f_r^2` around x, in a Gaussian window as wide as the scale. It
+is taken of the sum, as weights of atoms that overlap may be large and cancel. Scales are in units
+of X, and all else in those of y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.features.base import AtomMap, PlacedMap, WaveletMap
+from rwf.models.base import Model
+from rwf.models.dense import FittedModel
+from rwf.models.tree import TreeModel
+
+FEW_SCALES = 16
+"""Up to so many distinct scales have a row each."""
+
+NARROW = 0.1
+"""Atoms below this share of the spread of all of them say where the data are."""
+
+
+@dataclass(frozen=True)
+class AtomTable:
+    """One line for every column that belongs to an atom.
+
+    Args:
+        columns: which column it is, shape (m,).
+        scales: s, the geometric mean over input columns, shape (m,).
+        shifts: t, shape (m, d).
+        weights: m_j, the posterior mean, shape (m,).
+        heights: the prior standard deviation of the factor of ψ, shape (m,).
+        groups: lines of one number share a prior variance, shape (m,).
+        blocks: the block of features, shape (m,).
+    """
+
+    columns: IntArray
+    scales: Array
+    shifts: Array
+    weights: Array
+    heights: Array
+    groups: IntArray
+    blocks: IntArray
+
+
+def atom_table(model: Model, output: int = 0) -> AtomTable:
+    """The atoms of a model whose weights are independent a priori."""
+    fitted = _with_atoms(model)
+    scaler, stack = fitted.scaler, fitted.shape.features
+    y_unit, x_unit = float(scaler.y.scale[output]), scaler.X.scale[scaler.columns]
+    posterior = fitted.tuned[output].posterior
+    columns, scales, shifts, factors = [], [], [], []
+    for block, part in enumerate(stack.maps):
+        if isinstance(part, WaveletMap):
+            copies = part.n_features // part.n_atoms
+            columns.append(np.flatnonzero(stack.blocks == block))
+            scales.append(np.tile(np.exp(np.log(part.widths * x_unit).mean(axis=1)), copies))
+            places = scaler.original_inputs(part.shifts)[:, scaler.columns]
+            shifts.append(np.tile(places, (copies, 1)))
+            factors.append(np.tile(part.factors, copies))
+    which = np.concatenate(columns)
+    return AtomTable(
+        columns=which,
+        scales=np.concatenate(scales),
+        shifts=np.concatenate(shifts),
+        weights=y_unit * posterior.mean[which],
+        heights=y_unit * np.sqrt(posterior.prior_variances[which]) * np.concatenate(factors),
+        groups=stack.groups[which],
+        blocks=stack.blocks[which],
+    )
+
+
+def _with_atoms(model: Model) -> FittedModel | TreeModel:
+    """The model, if it has atoms with weights of their own, and inputs that keep their units."""
+    if not isinstance(model, FittedModel | TreeModel) or not any(
+        isinstance(part, WaveletMap) for part in model.maps
+    ):
+        raise ValueError(
+            "the weights of this model do not belong to wavelets of one scale and place each: "
+            "fit with prior='cells', 'adaptive' or 'independent' to see scale and place."
+        )
+    logarithm = model.scaler.logarithm
+    if logarithm is not None and logarithm.chosen[model.scaler.columns].any():
+        raise ValueError(
+            "a skewed input column was replaced by its logarithm, where one scale has many "
+            "widths: fit with log_skewed=False to see scales in the units of X."
+        )
+    return model
+
+
+def scale_edges(scales: Array) -> Array:
+    """Edges between rows: around every scale if they are few, else every half octave."""
+    logs = np.unique(np.round(np.log2(scales), 6))
+    if len(logs) > FEW_SCALES:
+        halves: Array = np.arange(np.floor(2 * logs[0]), np.ceil(2 * logs[-1]) + 1) / 2
+        return 2.0**halves
+    steps = np.diff(logs) if len(logs) > 1 else np.ones(1)
+    middles = (logs[1:] + logs[:-1]) / 2
+    ends = logs[0] - steps[0] / 2, logs[-1] + steps[-1] / 2
+    edges: Array = 2.0 ** np.concatenate([[ends[0]], middles, [ends[1]]])
+    return edges
+
+
+def components(model: FittedModel | TreeModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
+    """Edges of the rows in scale, shape (r + 1,), and f_r at places, shape (r, n)."""
+    edges = scale_edges(table.scales)
+    row = np.clip(np.searchsorted(edges, table.scales, side="right") - 1, 0, len(edges) - 2)
+    weights = np.zeros((model.n_features, len(edges) - 1))
+    weights[table.columns, row] = table.weights
+    return edges, model.times(X, weights).T
+
+
+@dataclass(frozen=True)
+class Scalogram:
+    """Energy over scale and place.
+
+    Args:
+        edges: of the rows in scale, ascending, shape (r + 1,).
+        energy: of every row at all places, in units of y², shape (r, n) on a line and (r, n₂, n₁)
+            on a plane.
+    """
+
+    edges: Array
+    energy: Array
+
+    @property
+    def scales(self) -> Array:
+        """The middle of every row."""
+        middles: Array = np.sqrt(self.edges[1:] * self.edges[:-1])
+        return middles
+
+    @property
+    def local_scale(self) -> Array:
+        """The geometric mean of scales at every place, weighted by their energy."""
+        share = self.energy / np.maximum(self.energy.sum(axis=0), 1e-300)
+        mean: Array = np.exp(np.tensordot(np.log(self.scales), share, axes=1))
+        return mean
+
+
+def scalogram(model: Model, axes: Sequence[Array], output: int = 0) -> Scalogram:
+    """The energy of every scale, at places on a line, or at all pairs of places on two axes.
+
+    Args:
+        model: with atoms.
+        axes: places along every input column, in increasing order.
+        output: which output.
+    """
+    fitted = _with_atoms(model)
+    edges, found = components(fitted, atom_table(model, output), grid(axes))
+    energy = found.reshape(len(found), *(len(x) for x in reversed(axes))) ** 2
+    result = Scalogram(edges, energy)
+    for axis, x in enumerate(reversed(axes)):
+        windows = [_window(x, s) for s in result.scales]
+        energy = np.stack(
+            [
+                np.moveaxis(np.tensordot(W, e, axes=(1, axis)), 0, axis)
+                for W, e in zip(windows, energy, strict=True)
+            ]
+        )
+    return Scalogram(edges, energy)
+
+
+def _window(x: Array, scale: float) -> Array:
+    """Weights of places around each place, a Gaussian of this scale, shape (n, n)."""
+    W = np.exp(-(((x[:, None] - x) / scale) ** 2))
+    share: Array = W / W.sum(axis=1, keepdims=True)
+    return share
+
+
+def grid(axes: Sequence[Array]) -> Array:
+    """All combinations of places, those along the first column changing fastest, shape (n, d)."""
+    places = np.meshgrid(*axes[::-1], indexing="ij")[::-1]
+    return np.column_stack([place.ravel() for place in places])
+
+
+def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = False) -> Array:
+    r"""The prior standard deviation of f, :math:`\sqrt{\sum_j\lambda_j z_j(x)^2}`, shape (n,).
+
+    Args:
+        model: with learned variances.
+        X: places in units of X, shape (n, d).
+        output: which output.
+        trend: whether the constant and the slopes count, whose priors are wide.
+    """
+    if not isinstance(model, FittedModel):
+        raise ValueError(
+            "sparse weights have no prior variance of their own: fit with prior='cells', "
+            "'adaptive', 'independent' or 'projected'."
+        )
+    counts = np.array([trend or isinstance(part, AtomMap) for part in model.maps])
+    variances = model.prior_variances[:, output] * counts[model.shape.features.blocks]
+    deviation: Array = np.sqrt(model.features(X) ** 2 @ variances)
+    return deviation
+
+
+@dataclass(frozen=True)
+class VarianceRow:
+    """The prior standard deviations of one block.
+
+    Args:
+        low: the finest scale of the block, or where a row of one scale begins.
+        high: the coarsest, or where it ends.
+        heights: prior standard deviation of the height of an atom in every cell, shape (c,).
+        edges: of the cells along the first input column, shape (c + 1,).
+    """
+
+    low: float
+    high: float
+    heights: Array
+    edges: Array
+
+
+def variances_by_scale(table: AtomTable) -> list[VarianceRow]:
+    """The learned variances of every block of atoms, cell by cell, from fine scales to coarse."""
+    rows = [_row(table, np.flatnonzero(table.blocks == block)) for block in np.unique(table.blocks)]
+    return sorted(rows, key=lambda row: row.low)
+
+
+def _row(table: AtomTable, mine: IntArray) -> VarianceRow:
+    x, scales = table.shifts[mine, 0], table.scales[mine]
+    cells = [np.flatnonzero(table.groups[mine] == g) for g in np.unique(table.groups[mine])]
+    cells = sorted(cells, key=lambda cell: float(x[cell].min()))
+    heights = np.array([table.heights[mine][cell[0]] for cell in cells])
+    first = np.array([x[cell].min() for cell in cells])
+    last = np.array([x[cell].max() for cell in cells])
+    margin = 0.5 * float(np.median(scales))
+    edges = [[first[0] - margin], (first[1:] + last[:-1]) / 2, [last[-1] + margin]]
+    low, high = float(scales.min()), float(scales.max())
+    spread = 2**0.5 if high < 1.01 * low else 1.0
+    return VarianceRow(low / spread, high * spread, heights, np.concatenate(edges))
+
+
+def usual_range(model: Model) -> Array:
+    """About where the data are, judged by the narrow atoms, in units of X, shape (d, 2)."""
+    placed = [part for part in model.maps if isinstance(part, PlacedMap)]
+    if not placed:
+        raise ValueError("the model has no atoms that are somewhere: say where to draw, by x.")
+    shifts = np.concatenate([part.shifts for part in placed])
+    widths = np.concatenate([part.widths for part in placed])
+    narrow = (widths < NARROW * np.ptp(shifts, axis=0)).all(axis=1)
+    if narrow.sum() > 1:
+        # Atoms begin about their own width beyond the data.
+        low, high = (shifts + widths)[narrow].min(axis=0), (shifts - widths)[narrow].max(axis=0)
+    else:
+        low, high = shifts.min(axis=0), shifts.max(axis=0)
+    ends = model.scaler.original_inputs(np.stack([low, high]))
+    return ends[:, model.scaler.columns].T

@@ -1,0 +1,109 @@
+"""What is in a model of a table, as plain numbers and names: for ``rwf inspect`` and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rwf.data.schema import CategoryColumn, NumberColumn
+from rwf.diagnostics.scores import Scores
+from rwf.inference.trials import Start
+
+if TYPE_CHECKING:
+    from rwf.estimators.table import TableModel
+
+
+@dataclass(frozen=True)
+class ColumnLine:
+    """One input column in words."""
+
+    name: str
+    dtype: str
+    categories: str
+    fill: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A fitted model in numbers.
+
+    Args:
+        estimator: the name of its class.
+        parameters: what was asked for, where it is not the default.
+        target: the column of y.
+        columns: the input columns.
+        rows: how many it has seen, by their weights.
+        features: columns of the feature matrix.
+        engine: which engine fitted them, and why.
+        noise_deviation: σ, in the units of y.
+        nll: leave-one-out density at the fit.
+        constant_nll: that of a constant.
+        linear_nll: that of a straight line.
+        scores: on rows kept back at the fit, if any were.
+        blocks: names of the blocks of features that have length-scales.
+        length_scales: of every column of numbers, one for each block.
+        starts: what was tried.
+        seconds: by stage of the fit.
+    """
+
+    estimator: str
+    parameters: dict[str, str]
+    target: str | None
+    columns: tuple[ColumnLine, ...]
+    rows: float
+    features: int
+    engine: str
+    noise_deviation: float
+    nll: float
+    constant_nll: float
+    linear_nll: float
+    scores: Scores | None
+    blocks: tuple[str, ...]
+    length_scales: dict[str, list[float]]
+    starts: tuple[Start, ...]
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, model: TableModel) -> Inspection:
+        """All of it; a model without rows has no variances yet."""
+        regressor, report = model.regressor, model.regressor.fit_report_
+        lengths = regressor.length_scales_
+        return cls(
+            estimator=type(regressor).__name__,
+            parameters=_changed(model),
+            target=model.schema.target,
+            columns=tuple(_line(column) for column in model.schema.columns),
+            rows=float(regressor.model_.n_rows),
+            features=regressor.n_features_out_,
+            engine=report.engine,
+            noise_deviation=float(np.sqrt(regressor.noise_variance_)),
+            nll=report.nll,
+            constant_nll=report.constant_nll,
+            linear_nll=report.linear_nll,
+            scores=model.scores,
+            blocks=tuple(f"block {index + 1}" for index in range(len(lengths))),
+            length_scales={
+                name: [float(value) for value in lengths[:, column]]
+                for column, name in enumerate(model.schema.names)
+                if len(lengths)
+            },
+            starts=report.starts,
+            seconds=dict(report.seconds),
+        )
+
+
+def _changed(model: TableModel) -> dict[str, str]:
+    usual = type(model.regressor)().get_params()
+    given = model.regressor.get_params()
+    return {name: repr(given[name]) for name in given if repr(given[name]) != repr(usual[name])}
+
+
+def _line(column: NumberColumn | CategoryColumn) -> ColumnLine:
+    categories = ", ".join(column.categories) if isinstance(column, CategoryColumn) else ""
+    if isinstance(column, NumberColumn):
+        fill = "error" if column.fill is None else f"{column.fill:.6g}"
+    else:
+        fill = "error" if column.fill is None else column.fill
+    return ColumnLine(column.name, column.dtype, categories, fill)

@@ -1,0 +1,241 @@
+r"""How good a Gaussian prediction is: error, sharpness and calibration, each with its direction.
+
+Every metric compares targets y with predictive means μ and standard deviations σ, the noise
+included, in the units of y. :data:`METRICS` holds them under one call, ``metric(y, mean, std)``;
+:data:`SKILLS` compare with a reference prediction, such as a constant or a straight line learned on
+the training rows. Reference: Gneiting and Raftery (2007), Strictly proper scoring rules.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from rwf._types import Array
+
+LEVEL = 0.95
+"""The nominal coverage of the intervals in :data:`METRICS`."""
+
+LEVELS = tuple(k / 20 for k in range(1, 20))
+"""The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
+
+Prediction = tuple[Array, Array]
+"""Predictive means and standard deviations."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named score of ``(y, mean, std)`` that says which way is better.
+
+    Args:
+        name: as printed in tables.
+        better: "lower", "higher", or "nominal" where being close to :data:`LEVEL` is.
+        function: the score, a mean over rows.
+    """
+
+    name: str
+    better: Literal["lower", "higher", "nominal"]
+    function: Callable[[ArrayLike, ArrayLike, ArrayLike], float]
+
+    def __call__(self, y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+        return self.function(y, mean, std)
+
+
+def rmse(y: ArrayLike, mean: ArrayLike) -> float:
+    r"""Root mean squared error, :math:`\sqrt{\tfrac1n \sum_i (y_i - \mu_i)^2}`."""
+    y, mean = _aligned(y=y, mean=mean)
+    return float(np.sqrt(np.mean((y - mean) ** 2)))
+
+
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    r"""Continuous ranked probability score of N(μ, σ²), in closed form.
+
+    .. math::
+        \int \bigl(F(x) - 1\{y \le x\}\bigr)^2 dx
+        = \sigma \Bigl[ z\,(2\Phi(z) - 1) + 2\varphi(z) - \tfrac{1}{\sqrt\pi} \Bigr],
+        \qquad z = \frac{y - \mu}{\sigma}.
+    """
+    z, std = _standardized(y, mean, std)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))))
+
+
+def nll(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    r"""Negative log predictive density, the mean of :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
+    z, std = _standardized(y, mean, std)
+    return float(np.mean(0.5 * z**2 + np.log(std) + 0.5 * np.log(2 * np.pi)))
+
+
+def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = LEVEL) -> float:
+    r"""Share of targets inside the central interval that should hold ``level`` of them.
+
+    .. math::
+        \tfrac1n \sum_i 1\{ |y_i - \mu_i| \le q\,\sigma_i \},
+        \qquad q = \Phi^{-1}\bigl(\tfrac{1 + \text{level}}{2}\bigr).
+    """
+    z, _ = _standardized(y, mean, std)
+    return float(np.mean(np.abs(z) <= _half_width(level)))
+
+
+def interval_width(std: ArrayLike, level: float = LEVEL) -> float:
+    r"""Mean width :math:`2 q \sigma_i` of the central intervals that :func:`coverage` counts."""
+    (std,) = _aligned(std=std)
+    return float(np.mean(2 * _half_width(level) * _positive(std)))
+
+
+def calibration_curve(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+) -> Array:
+    """The coverage of the central interval of each level, shape (levels,)."""
+    z, _ = _standardized(y, mean, std)
+    return np.array([np.mean(np.abs(z) <= _half_width(level)) for level in levels])
+
+
+def calibration_error(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+) -> float:
+    """Mean absolute difference between nominal and observed coverage over the levels.
+
+    Zero for a calibrated prediction, up to the noise of counting rows.
+    """
+    return float(np.mean(np.abs(calibration_curve(y, mean, std, levels) - np.asarray(levels))))
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in (
+            Metric("rmse", "lower", lambda y, mean, std: rmse(y, mean)),
+            Metric("crps", "lower", crps),
+            Metric("nll", "lower", nll),
+            Metric("coverage", "nominal", coverage),
+            Metric("width", "lower", lambda y, mean, std: interval_width(std)),
+            Metric("calibration_error", "lower", calibration_error),
+        )
+    }
+)
+"""Every metric by its name; coverage and width are those of :data:`LEVEL` intervals."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    r"""What a prediction gains over a reference prediction of the same targets.
+
+    .. math::
+        1 - S / S_\text{ref} \quad\text{(relative)}, \qquad S_\text{ref} - S \quad\text{(otherwise)}
+
+    Both are zero for the reference itself. RMSE and CRPS are relative: one is perfection. A log
+    density has no zero of its own, so NLL is a difference, in nats a row.
+
+    Args:
+        metric: the score S, one of those where lower is better.
+        relative: whether S is at best zero.
+        better: always "higher".
+    """
+
+    metric: Metric
+    relative: bool
+    better: Literal["higher"] = "higher"
+
+    def __call__(self, y: ArrayLike, prediction: Prediction, reference: Prediction) -> float:
+        score, other = self.metric(y, *prediction), self.metric(y, *reference)
+        if not self.relative:
+            return other - score
+        if other == 0:
+            raise ValueError(
+                f"the reference has {self.metric.name} 0, which nothing can improve on. "
+                "Compare with another reference, or leave the skill out."
+            )
+        return 1 - score / other
+
+
+SKILLS: Mapping[str, Skill] = MappingProxyType(
+    {
+        "rmse": Skill(METRICS["rmse"], relative=True),
+        "crps": Skill(METRICS["crps"], relative=True),
+        "nll": Skill(METRICS["nll"], relative=False),
+    }
+)
+"""The skills by the name of their score."""
+
+
+def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
+    r"""What n rows get from the training mean: :math:`N(\bar y,\, s^2 (1 + 1/n_\text{train}))`."""
+    (y,) = _aligned(y_train=y_train)
+    if len(y) < 2:
+        raise ValueError("one training row has no variance. Pass at least two.")
+    std = y.std(ddof=1) * np.sqrt(1 + 1 / len(y))
+    return np.full(n, y.mean()), np.full(n, std)
+
+
+def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> Prediction:
+    r"""What rows X, shape (n, d), get from ordinary least squares with an intercept.
+
+    .. math::
+        N\bigl(\hat y(x),\; s^2 (1 + h(x))\bigr), \qquad
+        s^2 = \frac{\|y - \hat y\|^2}{n_\text{train} - r - 1},
+
+    with h the leverage and r the rank of the centred inputs: constant and repeated columns are
+    harmless.
+    """
+    (A,), (y,), (B,) = _aligned(X_train=X_train), _aligned(y_train=y_train), _aligned(X=X)
+    center, scale = A.mean(axis=0), A.std(axis=0)
+    varying = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
+    center, scale = center[varying], scale[varying]
+    U, singular, Vt = np.linalg.svd((A[:, varying] - center) / scale, full_matrices=False)
+    r = int(np.sum(singular > 1e-9 * singular.max(initial=0.0)))
+    if len(y) <= r + 1:
+        raise ValueError(
+            f"{len(y)} training rows leave nothing to estimate the noise of a line in {r} "
+            "directions. Pass more rows, or compare with constant_reference."
+        )
+    Q = ((B[:, varying] - center) / scale) @ (Vt[:r].T / singular[:r])
+    b = U[:, :r].T @ (y - y.mean())
+    residual = y - y.mean() - U[:, :r] @ b
+    variance = residual @ residual / (len(y) - r - 1)
+    leverage = 1 / len(y) + np.einsum("nr,nr->n", Q, Q)
+    return y.mean() + Q @ b, np.sqrt(variance * (1 + leverage))
+
+
+def _standardized(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
+    """The residuals in standard deviations, z, and the standard deviations."""
+    y, mean, std = _aligned(y=y, mean=mean, std=std)
+    return (y - mean) / _positive(std), std
+
+
+def _aligned(**named: ArrayLike) -> list[Array]:
+    """The arguments as finite float64 arrays of one shape: nothing is broadcast."""
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
+    if len({array.shape for array in arrays.values()}) > 1:
+        seen = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"Shapes differ: {seen}. Pass arrays of one shape, e.g. mean.ravel().")
+    for name, array in arrays.items():
+        if array.size == 0:
+            raise ValueError(f"{name} is empty. Pass at least one row.")
+        bad = np.flatnonzero(~np.isfinite(array))
+        if bad.size:
+            raise ValueError(
+                f"{name} has {bad.size} non-finite values, the first at {bad[0]}. "
+                "Drop those rows, or mend what produced them."
+            )
+    return list(arrays.values())
+
+
+def _positive(std: Array) -> Array:
+    if np.any(std <= 0):
+        raise ValueError(
+            f"std must be positive; the smallest is {std.min():.3g}. "
+            "Pass predictive standard deviations that include the noise, not variances of f."
+        )
+    return std
+
+
+def _half_width(level: float) -> float:
+    """q, the half-width of a central interval in standard deviations."""
+    if not 0 < level < 1:
+        raise ValueError(f"level={level} is not a probability. Pass one inside (0, 1), e.g. 0.95.")
+    return float(ndtri((1 + level) / 2))

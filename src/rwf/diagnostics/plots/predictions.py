@@ -1,0 +1,90 @@
+"""Pictures of predictions and errors. Nothing is computed here.
+
+Colours are Okabe and Ito's, which colour-blind readers can tell apart.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rwf._types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLACK = "#000000"
+BLUE = "#0072B2"
+GREEN = "#009E73"
+GREY = "#8C8C8C"
+VERMILION = "#D55E00"
+
+
+def predictive_band(
+    ax: "Axes",
+    x: Array,
+    mean: Array,
+    std: Array,
+    *,
+    data: tuple[Array, Array] | None = None,
+    truth: Array | None = None,
+    label: str = "mean",
+) -> "Axes":
+    """A predictive mean with its ±2σ band, over the data and the true function if given.
+
+    Args:
+        ax: where to draw.
+        x: inputs in increasing order, shape (n,).
+        mean: predictive mean at x, shape (n,).
+        std: predictive standard deviation at x, the noise included, shape (n,).
+        data: observed inputs and targets, two arrays of shape (m,).
+        truth: the noiseless function at x, shape (n,).
+        label: what the legend calls the mean.
+    """
+    if data is not None:
+        ax.plot(*data, ".", color=GREY, markersize=2.5, alpha=0.6, zorder=1, label="data")
+    ax.fill_between(
+        x,
+        mean - 2 * std,
+        mean + 2 * std,
+        color=BLUE,
+        alpha=0.25,
+        linewidth=0,
+        zorder=2,
+        label="±2σ",
+    )
+    if truth is not None:
+        ax.plot(x, truth, "--", color=VERMILION, linewidth=0.9, zorder=3, label="truth")
+    ax.plot(x, mean, color=BLUE, linewidth=1.4, zorder=4, label=label)
+    return ax
+
+
+BOUND_STYLES = ((VERMILION, "-"), (VERMILION, "--"), (GREEN, "-"), (BLACK, ":"))
+"""Colours and dashes of bounds, in the order in which they are given."""
+
+
+def error_by_atoms(
+    ax: "Axes",
+    atoms: Array,
+    errors: Array,
+    quantile: Array,
+    bounds: Mapping[str, Array],
+    *,
+    label: str = "observed",
+) -> "Axes":
+    """Observed errors against the number of atoms, under the bounds on them, both axes logarithmic.
+
+    Args:
+        ax: where to draw.
+        atoms: D, shape (n,).
+        errors: of repeated draws, shape (repeats, n).
+        quantile: the quantile of the errors that the bounds are for, shape (n,).
+        bounds: by name, each of shape (n,).
+        label: what the legend calls the quantile.
+    """
+    for repeat in errors:
+        ax.plot(atoms, repeat, ".", color=BLUE, markersize=2.5, alpha=0.25, zorder=2)
+    ax.plot(atoms, quantile, color=BLUE, linewidth=1.6, zorder=4, label=label)
+    for (name, values), (colour, dashes) in zip(bounds.items(), BOUND_STYLES, strict=False):
+        ax.plot(atoms, values, dashes, color=colour, linewidth=1.3, zorder=3, label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    return ax

@@ -1,0 +1,75 @@
+"""The numbers of a report: predictions of a model at rows of a table, and their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.data.rows import Block
+from rwf.diagnostics.metrics import METRICS, calibration_curve
+from rwf.diagnostics.scores import Round, Scores, compare
+
+if TYPE_CHECKING:
+    from rwf.estimators.table import TableModel
+
+FOLDS = 5
+"""In which trivial predictors are learned on the rows of the report."""
+
+COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""Levels of intervals whose coverage is counted."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model at some rows.
+
+    Args:
+        rows: inputs as numbers, targets and weights.
+        n_rows: how many rows the table has.
+        mean: predictive means, shape (n,).
+        std: predictive standard deviations, shape (n,).
+    """
+
+    rows: Block
+    n_rows: int
+    mean: Array
+    std: Array
+
+    @classmethod
+    def of(cls, model: TableModel, table: object) -> Evaluation:
+        rows, n_rows = model.sample(table)
+        return cls(rows, n_rows, *model.predict_rows(rows.X))
+
+    @property
+    def y(self) -> Array:
+        return self.rows.y[:, 0]
+
+    @property
+    def z(self) -> Array:
+        """Errors in standard deviations."""
+        return (self.y - self.mean) / self.std
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        """The model beside trivial predictors, which learn from four fifths of these very rows."""
+        if len(self.rows) < 2 * FOLDS:
+            return None
+        folds = np.random.default_rng(0).permutation(len(self.rows)) % FOLDS
+        return compare("on these rows", [self._round(folds, fold) for fold in range(FOLDS)])
+
+    def _round(self, folds: IntArray, fold: int) -> Round:
+        held = folds == fold
+        prediction = self.mean[held], self.std[held]
+        return Round(self.rows.part(~held), self.rows.part(held), prediction)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return {name: metric(self.y, self.mean, self.std) for name, metric in METRICS.items()}
+
+    def coverage(self, levels: tuple[float, ...]) -> Array:
+        """The share of rows in the central interval of each level."""
+        return calibration_curve(self.y, self.mean, self.std, levels)

@@ -1,0 +1,170 @@
+"""The figures of a report, each an SVG image with a text for those who do not see it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from rwf._types import Array
+from rwf.diagnostics.metrics import LEVELS
+from rwf.diagnostics.plots import (
+    calibration,
+    learned_variances,
+    local_scales,
+    predicted_and_actual,
+    predictive_band,
+    scalogram,
+    standardized_residuals,
+)
+from rwf.diagnostics.report.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rwf.estimators.table import TableModel
+
+SHOWN = 3000
+"""Points of a scatter, at most."""
+
+POINTS, PIXELS = 600, 80
+"""Places along a line, and along each side of a map."""
+
+STYLE: dict[Any, object] = {
+    "svg.fonttype": "path",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "savefig.dpi": 120,
+    "text.parse_math": False,  # names of columns may have dollars in them
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure.
+
+    Args:
+        title: above it.
+        source: an address that holds the image itself.
+        text: what it shows, in words.
+        note: below it.
+    """
+
+    title: str
+    source: str
+    text: str
+    note: str
+
+
+def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
+    """All that can be drawn for this model."""
+    some = slice(SHOWN)  # rows of a large table are in random order
+    y, mean, z = found.y[some], found.mean[some], found.z[some]
+    correlation = _correlation(found.y, found.mean)
+    yield _picture(
+        "Predicted and observed",
+        lambda ax: predicted_and_actual(ax, y, mean),
+        f"Scatter of observed over predicted values. {correlation}",
+        "On the line, prediction and observation agree.",
+    )
+    beyond = float(np.mean(np.abs(found.z) > 2))
+    yield _picture(
+        "Residuals",
+        lambda ax: standardized_residuals(ax, mean, z),
+        f"Scatter of errors in predicted standard deviations. {beyond:.1%} are beyond two.",
+        "Between the dashed lines should be about 95 % of the rows, everywhere alike.",
+    )
+    observed = found.coverage(LEVELS)
+    worst = int(np.argmax(np.abs(observed - LEVELS)))
+    yield _picture(
+        "Calibration",
+        lambda ax: calibration(ax, np.array(LEVELS), observed),
+        "Curve of observed over nominal coverage. They differ most at "
+        f"{LEVELS[worst]:.0%}, where {observed[worst]:.1%} of the rows are covered.",
+        "Above the line, intervals are wider than they need be; below it, too narrow.",
+    )
+    yield from _of_inputs(model, found)
+
+
+def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
+    """Pictures over the inputs, where there are one or two."""
+    names, X = model.schema.names, found.rows.X
+    if len(names) == 1:
+        yield _picture(
+            "Fit",
+            lambda ax: _line(ax, model, found),
+            f"Predictive mean and band of two standard deviations over {names[0]}, with the rows.",
+            "The band includes the noise.",
+        )
+    if len(names) == 2 and min(np.ptp(X, axis=0)) > 0:
+        for index, what in enumerate(("mean", "standard deviation")):
+            yield _picture(
+                f"Map of the predictive {what}",
+                lambda ax, index=index, what=what: _map(ax, model, X, index, what),  # type: ignore[misc]
+                f"Map of the predictive {what} over {names[0]} and {names[1]}.",
+                "",
+            )
+    anatomy: list[tuple[str, Callable[..., Axes], str]] = [
+        ("Learned variances", learned_variances, "The prior deviation of atoms, by scale."),
+    ]
+    if len(names) == 1:
+        anatomy.insert(0, ("Scalogram", scalogram, "How much of f is of which scale, and where."))
+    if len(names) == 2:
+        anatomy.insert(0, ("Local scales", local_scales, "The scale that dominates each place."))
+    for title, draw, note in anatomy:
+        try:
+            yield _picture(
+                title,
+                lambda ax, draw=draw: draw(model.regressor, ax=ax),  # type: ignore[misc]
+                f"{title} of the model. {note}",
+                note,
+            )
+        except ValueError:
+            continue  # weights that belong to no scale: there is nothing to draw
+
+
+def _line(ax: Axes, model: TableModel, found: Evaluation) -> None:
+    x = found.rows.X[:, 0]
+    places = np.linspace(float(x.min()), float(x.max()), POINTS)
+    mean, std = model.predict_rows(places[:, None])
+    predictive_band(ax, places, mean, std, data=(x[:SHOWN], found.y[:SHOWN]))
+    ax.set_xlabel(model.schema.names[0])
+    ax.set_ylabel(str(model.schema.target))
+    ax.legend(frameon=False)
+
+
+def _map(ax: Axes, model: TableModel, X: Array, index: int, what: str) -> None:
+    sides = [np.linspace(column.min(), column.max(), PIXELS) for column in X.T]
+    first, second = np.meshgrid(*sides)
+    values = model.predict_rows(np.column_stack([first.ravel(), second.ravel()]))[index]
+    mesh = ax.pcolormesh(
+        first, second, values.reshape(first.shape), cmap="cividis", rasterized=True
+    )
+    ax.figure.colorbar(mesh, ax=ax, label=f"{what} of {model.schema.target}", pad=0.02)
+    ax.set_xlabel(model.schema.names[0])
+    ax.set_ylabel(model.schema.names[1])
+
+
+def _correlation(y: Array, mean: Array) -> str:
+    if len(y) < 2 or not (np.ptp(y) > 0 and np.ptp(mean) > 0):
+        return ""
+    return f"Their correlation is {float(np.corrcoef(y, mean)[0, 1]):.3f}."
+
+
+def _picture(title: str, draw: Callable[[Axes], object], text: str, note: str) -> Picture:
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 3.9), layout="constrained")
+        draw(figure.subplots())
+        content = io.BytesIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(content, format="svg", metadata=nothing)
+    # As an image, the drawing can neither run anything nor fetch anything.
+    code = base64.b64encode(content.getvalue()).decode()
+    return Picture(title, f"data:image/svg+xml;base64,{code}", text.strip(), note)

@@ -1,0 +1,220 @@
+"""The page of a report: sections of tables and figures, with all that they need inside.
+
+Everything that comes from the user's data passes through :func:`html.escape`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+import rwf
+from rwf.data.atomic import replace_file
+from rwf.diagnostics.inspection import Inspection
+from rwf.diagnostics.report.evaluation import COVERED, Evaluation
+from rwf.diagnostics.report.figures import Picture, pictures
+from rwf.diagnostics.report.style import STYLE
+from rwf.diagnostics.scores import Scores
+
+if TYPE_CHECKING:
+    from rwf.estimators.table import TableModel
+
+METRIC_NAMES = {
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "nll": "NLL, nats per row",
+    "coverage": "95 % coverage",
+    "width": "mean width of 95 % intervals",
+    "calibration_error": "calibration error",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    Args:
+        html: the whole file.
+        n_rows: rows of the table.
+        scores: of the model on them.
+    """
+
+    html: str
+    n_rows: int
+    scores: dict[str, float]
+
+
+def write_report(model: TableModel, table: object, out: Path, title: str) -> Page:
+    """Evaluate a model at the rows of a table, and write the page, all of it or nothing.
+
+    Args:
+        model: of a table.
+        table: the path of a table, or a frame, with the target.
+        out: the HTML file.
+        title: what the model is called.
+    """
+    page = make_page(model, table, title)
+
+    def fill(file: BinaryIO) -> None:
+        file.write(page.html.encode())
+
+    replace_file(out, fill)
+    return page
+
+
+def make_page(model: TableModel, table: object, title: str) -> Page:
+    """The same without writing it."""
+    found = Evaluation.of(model, table)
+    inside = Inspection.of(model)
+    heading = f"{title}: {inside.target}"
+    drawn = [*pictures(model, found)]
+    sections = [
+        _section("Scores", _scores(found, inside)),
+        _section("Figures", f'<div class="figures">{"".join(map(_figure, drawn))}</div>'),
+        _section("Coverage of intervals", _coverage(found)),
+        _section("Columns", _columns(inside)),
+        _section("What was learned", _learned(model, inside)),
+        _section("Starts", _starts(inside)),
+        _section("Timings", _timings(inside)),
+    ]
+    html = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<header><h1>{escape(heading)}</h1>\n<p>{_summary(found, inside)}</p></header>\n"
+        f"{''.join(sections)}</main>\n<footer><p>Made by rwf {escape(rwf.__version__)}.</p>"
+        "</footer>\n</body>\n</html>\n"
+    )
+    return Page(html, found.n_rows, found.metrics)
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>\n"
+
+
+def _figure(picture: Picture) -> str:
+    note = f"<p>{escape(picture.note)}</p>" if picture.note else ""
+    return (
+        f"<figure>\n<figcaption><h3>{escape(picture.title)}</h3>{note}</figcaption>\n"
+        f'<img src="{picture.source}" alt="{escape(picture.text)}">\n</figure>\n'
+    )
+
+
+def _table(
+    caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "numbers"
+) -> str:
+    """A table of numbers or words; the first cell of a row names it, and wide tables scroll."""
+    titles = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>'
+        f"{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>\n"
+        for first, *cells in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">\n'
+        f'<table class="{kind}">\n'
+        f"<caption>{escape(caption)}</caption>\n<thead><tr>{titles}</tr></thead>\n"
+        f"<tbody>\n{lines}</tbody>\n</table></div>\n"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "–"
+
+
+def _summary(found: Evaluation, inside: Inspection) -> str:
+    scored = f"{len(found.rows):,} of {found.n_rows:,} rows, drawn at random,"
+    if len(found.rows) == found.n_rows:
+        scored = f"{found.n_rows:,} rows"
+    return escape(
+        f"{inside.estimator} with {inside.features:,} features, fitted to {inside.rows:,g} rows; "
+        f"here at {scored} of a table. If these are the rows of the fit, the scores are too good."
+    )
+
+
+def _scores(found: Evaluation, inside: Inspection) -> str:
+    parts = []
+    if found.scores is not None:
+        note = "constant and linear predictors learn from four fifths of these rows"
+        parts.append(_score_table(f"On these rows; {note}", found.scores))
+    if inside.scores is not None:
+        when = f"When the model was fitted: {inside.scores.method}, {inside.scores.n_rows:,} rows"
+        parts.append(_score_table(when, inside.scores))
+    lines = [(METRIC_NAMES[name], _number(value)) for name, value in found.metrics.items()]
+    parts.append(
+        _table(
+            "All scores of the model on these rows, each counted once", ("score", "value"), lines
+        )
+    )
+    return "".join(parts)
+
+
+def _score_table(caption: str, scores: Scores) -> str:
+    lines = [
+        (name, _number(s.rmse), _number(s.nll), f"{s.coverage:.1%}") for name, s in scores.lines
+    ]
+    return _table(caption, ("predictor", "RMSE", "NLL", "95 % coverage"), lines)
+
+
+def _coverage(found: Evaluation) -> str:
+    lines = [
+        (f"{level:.0%}", f"{share:.1%}")
+        for level, share in zip(COVERED, found.coverage(COVERED), strict=True)
+    ]
+    return _table("Share of rows inside central intervals", ("nominal", "observed"), lines)
+
+
+def _columns(inside: Inspection) -> str:
+    lines = [(c.name, c.dtype, c.categories or "–", c.fill) for c in inside.columns]
+    head = ("column", "holds", "texts, one column each", "missing values")
+    return _table(f"Inputs of the model of {inside.target}", head, lines, "words")
+
+
+def _learned(model: TableModel, inside: Inspection) -> str:
+    parts = []
+    if inside.length_scales:
+        lines = [(name, *map(_number, each)) for name, each in inside.length_scales.items()]
+        parts.append(
+            _table("Length-scales in the units of the columns", ("column", *inside.blocks), lines)
+        )
+    deviations = np.sqrt(np.asarray(model.regressor.prior_variances_, dtype=np.float64))
+    values = [
+        ("noise", _number(inside.noise_deviation)),
+        ("weights, smallest", _number(float(deviations.min()))),
+        ("weights, median", _number(float(np.median(deviations)))),
+        ("weights, largest", _number(float(deviations.max()))),
+    ]
+    parts.append(
+        _table("Standard deviations in the units of the target", ("what", "value"), values)
+    )
+    parts.append(f"<p>Engine: {escape(inside.engine)}.</p>")
+    if inside.parameters:
+        given = [*inside.parameters.items()]
+        parts.append(_table("Parameters that are not the default", ("parameter", "value"), given))
+    return "".join(parts)
+
+
+def _starts(inside: Inspection) -> str:
+    lines = [
+        (
+            f"{index + 1} {start.name}{' (kept)' if start.chosen else ''}",
+            _number(start.log_evidence_per_row),
+            "–" if start.held_out is None else _number(start.held_out),
+            str(start.iterations),
+            f"{start.seconds:.2f}",
+        )
+        for index, start in enumerate(inside.starts)
+    ]
+    head = ("start", "log evidence per row", "held-out log density", "iterations", "seconds")
+    return _table("What was tried; log densities in standardised units", head, lines)
+
+
+def _timings(inside: Inspection) -> str:
+    lines = [(stage, f"{seconds:.2f}") for stage, seconds in inside.seconds.items()]
+    return _table("Wall-clock seconds of the fit", ("stage", "seconds"), lines)

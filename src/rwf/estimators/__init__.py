@@ -1,0 +1,1 @@
+"""scikit-learn's contract: what users fit, and ask for predictions."""

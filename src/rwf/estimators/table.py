@@ -1,0 +1,269 @@
+"""A model of a table: which columns it takes, how they become numbers, and the regressor of them.
+
+It is what ``rwf fit`` writes. Rows of files stream; nothing but a sample of them is in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, overload
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from rwf._types import Array
+from rwf.data.readers import ArrayReader, Reader
+from rwf.data.rows import Block, resized
+from rwf.data.schema import (
+    EncodedReader,
+    Fold,
+    Missing,
+    NumberColumn,
+    TableSchema,
+    Unknown,
+    learn_schema,
+    open_any,
+)
+from rwf.data.stream import draw
+from rwf.data.writers import write_columns
+from rwf.diagnostics.scores import Prediction, Round, Scores, compare
+from rwf.errors import IncompatibleModelsError
+from rwf.estimators.fourier import RFFRegressor
+from rwf.estimators.regressor import RWFRegressor
+from rwf.models.blended import SecondOpinion
+from rwf.persistence import save
+
+Regressor: TypeAlias = RWFRegressor | RFFRegressor
+
+SCORED_ROWS = 20_000
+"""Rows, drawn at random, on which models are scored and trivial predictors learned."""
+
+AT_ONCE = 8192
+"""Rows that are predicted together."""
+
+FEWEST = 10
+"""Rows below which none are kept back."""
+
+FOLDS = 5
+
+
+@dataclass
+class TableModel:
+    """A fitted regressor with the columns of its table.
+
+    Args:
+        schema: the columns.
+        regressor: fitted to their numbers.
+        scores: on rows that were kept back, if any were.
+    """
+
+    schema: TableSchema
+    regressor: Regressor
+    scores: Scores | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        table: object,
+        target: str,
+        *,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        missing: Missing = "error",
+        regressor: Regressor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Fit a regressor to a table.
+
+        Args:
+            table: the path of a CSV or Parquet file, a folder or pattern of such, or a frame.
+            target: the column of y.
+            features: input columns; ``None`` takes all others. Columns of text become a column of
+                zeros and ones for each of their texts.
+            weight: the column that says how many times a row counts.
+            missing: "error", or "impute" for the median of numbers and the most frequent text.
+            regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With columns of text
+                its ``prior="auto"`` is "projected": between the texts there is no place for atoms.
+            checkpoint: path of a file in which an unfinished fit is kept.
+        """
+        schema = learn_schema(open_any(table), target, features, weight, missing)
+        regressor = clone(regressor) if regressor is not None else RWFRegressor()
+        if schema.texts and regressor.get_params().get("prior") == "auto":
+            regressor.set_params(prior="projected")
+        reader = EncodedReader.of(table, schema, targets=True)
+        return cls(schema, regressor.fit(_rows(reader), checkpoint=checkpoint))
+
+    @classmethod
+    def of(cls, regressor: object, where: str) -> Self:
+        """A regressor that was saved without a table, if it knows its columns by name."""
+        if not isinstance(regressor, RWFRegressor | RFFRegressor):
+            raise ValueError(f"{where} holds a {type(regressor).__name__}: give a model of rwf.")
+        names = getattr(regressor, "feature_names_in_", None)
+        if names is None or not regressor._single_output:
+            raise ValueError(
+                f"{where} was fitted to arrays without names, or to several targets: load it in "
+                "Python with rwf.load, or fit a table by rwf fit."
+            )
+        columns = tuple(NumberColumn(str(name), "double") for name in names)
+        return cls(TableSchema(columns, None), regressor)
+
+    def validate(
+        self, table: object, method: Literal["hold-out", "cross-validation"] = "hold-out"
+    ) -> Self:
+        """Score a regressor of the same parameters on rows that it was not fitted to.
+
+        Args:
+            table: what the model was fitted to.
+            method: "hold-out" keeps a fifth of the rows back, and fits once; "cross-validation"
+                keeps every fifth back in turn, and fits five times.
+        """
+        reader = EncodedReader.of(table, self.schema, targets=True)
+        if self.regressor.fit_report_.n_rows < FEWEST:
+            raise ValueError(
+                f"{self.regressor.fit_report_.n_rows} rows are too few to keep some of them back: "
+                f"give at least {FEWEST}, or do not validate."
+            )
+        folds = range(FOLDS if method == "cross-validation" else 1)
+        self.scores = compare(
+            f"{FOLDS}-fold cross-validation" if len(folds) > 1 else "hold-out of every fifth row",
+            (self._round(reader, fold) for fold in folds),
+        )
+        return self
+
+    def _round(self, reader: Reader, fold: int) -> Round:
+        rng = np.random.default_rng(fold)
+        known, _ = draw(Fold(reader, fold, held=False), SCORED_ROWS, rng, _silent)
+        held, _ = draw(Fold(reader, fold, held=True), SCORED_ROWS, rng, _silent)
+        regressor = clone(self.regressor).fit(_rows(Fold(reader, fold, held=False)))
+        return Round(known, held, _predicted(regressor, held.X))
+
+    def partial_fit(self, table: object) -> Self:
+        """Add the rows of another table with the same columns; the features stay."""
+        self._require_target()
+        self.regressor.partial_fit(_rows(EncodedReader.of(table, self.schema, targets=True)))
+        return self
+
+    def without_rows(self) -> Self:
+        """The same columns and features, and no rows, to be given to ``partial_fit``."""
+        return type(self)(self.schema, self.regressor.without_rows(), self.scores)
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows that another model has seen, of the same columns and features."""
+        if self.schema != other.schema:
+            raise IncompatibleModelsError(
+                "the models are of different columns, texts or fillings, so their rows cannot be "
+                "added: merge models that come from one fit by update, as with "
+                "rwf update --fresh."
+            )
+        self.regressor.merge(other.regressor)
+        return self
+
+    @overload
+    def predict(
+        self, table: object, return_std: Literal[False] = False, *, unknown: Unknown = "error"
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self, table: object, return_std: Literal[True], *, unknown: Unknown = "error"
+    ) -> tuple[Array, Array]: ...
+
+    def predict(
+        self, table: object, return_std: bool = False, *, unknown: Unknown = "error"
+    ) -> Array | tuple[Array, Array]:
+        """Predictive mean of the target, and its standard deviation, noise included.
+
+        Args:
+            table: a path or a frame; columns are taken by name, in any order.
+            return_std: also return the standard deviation.
+            unknown: what a text is that was not seen in the fit: "error", or "zeros" for none of
+                those that were.
+        """
+        parts = [*self._predictions(table, unknown)]
+        mean, std = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return (mean, std) if return_std else mean
+
+    def predict_to(
+        self,
+        table: object,
+        out: str | os.PathLike[str],
+        level: float = 0.95,
+        unknown: Unknown = "error",
+    ) -> int:
+        """Write predictions to a CSV or Parquet file, block by block, and count them.
+
+        Args:
+            table: a path or a frame.
+            out: the file; its columns are mean, std, and lower and upper, the interval's ends.
+            level: the probability of the interval.
+            unknown: what a text is that was not seen in the fit.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
+        reach = float(ndtri(0.5 + level / 2))
+
+        def blocks() -> Iterator[dict[str, Array]]:
+            for mean, std in self._predictions(table, unknown):
+                half = reach * std
+                yield {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+
+        return write_columns(Path(out), blocks())
+
+    def _predictions(self, table: object, unknown: Unknown) -> Iterator[Prediction]:
+        if unknown not in ("error", "zeros"):
+            raise ValueError(f"unknown={unknown!r}: use 'error' or 'zeros'.")
+        reader = EncodedReader.of(table, self.schema, targets=False, unknown=unknown)
+        empty = True
+        for block in resized(reader.read(), AT_ONCE):
+            empty = False
+            yield _predicted(self.regressor, block.X)
+        if empty:
+            raise ValueError("there are no rows to predict.")
+
+    def sample(self, table: object, rows: int = SCORED_ROWS) -> tuple[Block, int]:
+        """At most so many rows of a table as numbers, drawn at random, and the number of all."""
+        self._require_target()
+        reader = EncodedReader.of(table, self.schema, targets=True)
+        return draw(reader, rows, np.random.default_rng(0), _silent)
+
+    def predict_rows(self, X: Array) -> Prediction:
+        """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
+        return _predicted(self.regressor, X)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the model, and so its file, holds all training rows."""
+        return isinstance(self.regressor.correction_, SecondOpinion)
+
+    def save(self, path: str | os.PathLike[str], *, with_rows: bool | None = None) -> None:
+        """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.
+
+        Args:
+            path: of the file.
+            with_rows: as for :meth:`RWFRegressor.save`.
+        """
+        save(self.regressor, path, with_rows=with_rows, schema=self.schema, scores=self.scores)
+
+    def _require_target(self) -> None:
+        if self.schema.target is None:
+            raise ValueError(
+                "the model was saved in Python, without the name of its target: load it with "
+                "rwf.load, or fit a table by rwf fit."
+            )
+
+
+def _rows(reader: Reader) -> Any:  # noqa: ANN401 - estimators take readers, and say arrays
+    return reader
+
+
+def _predicted(regressor: Regressor, X: Array) -> Prediction:
+    rows = _rows(ArrayReader(X, np.empty((len(X), 0))))
+    return regressor.predict(rows, return_std=True)
+
+
+def _silent(message: str) -> None:
+    """Progress of passes that nobody waits for."""

@@ -1,0 +1,189 @@
+"""Checks at the border: what is wrong with an input, where, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from rwf._types import Array, FloatArray
+from rwf.data.readers import (
+    Data,
+    Reader,
+    Targets,
+    columns_of,
+    is_frame,
+    is_reader,
+    names_of,
+    open_inputs,
+    open_rows,
+    values_of,
+)
+from rwf.data.rows import Block, wrong_weight
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
+def check_inputs(
+    estimator: BaseEstimator, X: ArrayLike, *, reset: bool, keep_float32: bool = False
+) -> FloatArray:
+    """X as a finite float array of the right width; errors name the column and the row."""
+    dtype = [np.float64, np.float32] if keep_float32 else np.float64
+    try:
+        checked = validate_data(
+            estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False, order="C"
+        )
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(_text_column(X)) from None
+        raise
+    _require_finite("X", checked, getattr(X, "columns", None))
+    return checked  # type: ignore[no-any-return]
+
+
+def check_data(
+    estimator: BaseEstimator,
+    X: Data,
+    y: Targets | None,
+    sample_weight: Targets | None,
+    *,
+    reset: bool,
+) -> tuple[Block | Reader, bool]:
+    """Rows in memory, or a reader of them, and whether y is one-dimensional.
+
+    A frame is taken apart by the names of its columns, where y is the name of one, or several.
+    """
+    names = None if reset else fitted_names(estimator)
+    if not reset and names is None and isinstance(X, str | os.PathLike):
+        raise ValueError(
+            "the model was fitted to columns without names, so it cannot know which columns of "
+            f"{str(X)!r} it should take: give it arrays."
+        )
+    reader = X if is_reader(X) else open_rows(X, y, sample_weight, names)
+    if reader is not None:
+        _check_columns(estimator, reader, reset=reset)
+        return reader, reader.single_output
+    targets, weight = names_of(y), names_of(sample_weight)
+    if targets is None or not is_frame(X):
+        return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
+    if names is None:
+        others = {*targets, *(weight or ())}
+        names = [name for name in X.columns if name not in others]
+    values = values_of(X, targets)
+    rows, _ = check_rows(
+        estimator,
+        columns_of(X, names),  # type: ignore[arg-type]
+        values,
+        values_of(X, weight)[:, 0] if weight else sample_weight,  # type: ignore[arg-type]
+        reset=reset,
+    )
+    return rows, isinstance(y, str)
+
+
+def fitted_names(estimator: BaseEstimator) -> list[str] | None:
+    """The names of the columns that an estimator was fitted to, if they had names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else list(names)
+
+
+def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> None:
+    """Note the columns of a reader, as scikit-learn does, or compare them with those noted."""
+    if reset:
+        estimator.n_features_in_ = reader.n_inputs
+        if reader.names is not None:
+            estimator.feature_names_in_ = np.array(reader.names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif reader.n_inputs != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {reader.n_inputs} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
+    """A reader of inputs for a fitted estimator; ``None`` if they are in memory."""
+    reader = X if is_reader(X) else open_inputs(X, fitted_names(estimator))
+    if reader is not None:
+        _check_columns(estimator, reader, reset=False)
+    return reader
+
+
+def check_rows(
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    reset: bool,
+) -> tuple[Block, bool]:
+    """Rows ready to fit, and whether y was one-dimensional."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None: pass fit(X, y).")
+    inputs = check_inputs(estimator, X, reset=reset)
+    targets = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+    )
+    if targets.ndim not in (1, 2):
+        raise ValueError(f"y has shape {targets.shape}: give one column, (n,), or several, (n, k).")
+    _require_finite("y", targets.reshape(len(targets), -1), None)
+    if len(targets) != len(inputs):
+        raise ValueError(
+            f"X has {len(inputs)} rows and y has {len(targets)}: inconsistent numbers of samples. "
+            "Give one target for each row."
+        )
+    weights = _check_weights(sample_weight, inputs)
+    rows = Block(inputs, targets.reshape(len(targets), -1), weights)  # type: ignore[arg-type]
+    return rows, targets.ndim == 1
+
+
+def _check_weights(sample_weight: ArrayLike | None, X: FloatArray) -> Array:
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    wrong = wrong_weight(weights)
+    if wrong is not None:
+        row, fault = wrong
+        raise ValueError(
+            f"sample_weight[{row}] = {weights[row]:.3g} is {fault}: a weight says how many times "
+            "a row counts. Use zero to leave a row out."
+        )
+    return weights  # type: ignore[no-any-return]
+
+
+def _require_finite(name: str, values: FloatArray, columns: ArrayLike | None) -> None:
+    # The sum is finite unless an entry is not, or it overflows; only then look closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    what = "NaN" if np.isnan(values[row, column]) else "infinity"
+    label = f" ({np.asarray(columns)[column]!r})" if columns is not None else ""
+    raise ValueError(
+        f"{name} contains {what} in row {row}, column {column}{label}; {int(bad.sum())} entries in "
+        "all are NaN or infinite. Drop those rows, or fill them in, for example with "
+        "sklearn.impute.SimpleImputer."
+    )
+
+
+def _text_column(X: ArrayLike) -> str:
+    """What to say of an input that holds text."""
+    names = getattr(X, "columns", None)
+    table = np.asarray(X, dtype=object)
+    for column in range(table.shape[1]):
+        for row, value in enumerate(table[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                label = f" ({np.asarray(names)[column]!r})" if names is not None else ""
+                return (
+                    f"could not convert string to float: column {column}{label} of X holds text, "
+                    f"such as {value!r} in row {row}. Encode it, for example with "
+                    "sklearn.preprocessing.OneHotEncoder, or leave it out."
+                )
+    return "X holds text that is no number: encode it or leave it out."

@@ -1,0 +1,1 @@
+"""From rows to a fitted model: the pipeline, and its report."""

@@ -1,0 +1,105 @@
+"""What happened during a fit, and whether it was worth it: the model beside trivial predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rwf._types import Array
+from rwf.data.rows import Block
+from rwf.inference.posterior import normal_log_density
+from rwf.inference.trials import Start
+from rwf.models.base import Model, leave_one_out_scores
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What happened during a fit.
+
+    Args:
+        starts: evidence per row, iterations and seconds of every start.
+        seconds: wall-clock seconds by stage.
+        n_rows: rows that were fitted.
+        n_features: columns of the feature matrix.
+        statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
+            "windows" for the sparse prior, which has a Gram matrix for each; "tree" for the tree
+            engine.
+        at_bounds: parameters that ended on their bounds.
+        jitter: largest jitter added to a diagonal.
+        nll: leave-one-out negative log density per row, in the units of y, on the rows on which the
+            shape was learned, plus one nat for every learned parameter, which leaving one out does
+            not see.
+        constant_nll: the leave-one-out density of a constant predictor.
+        linear_nll: the same for a linear predictor; NaN with too few rows for one.
+        engine: which engine fitted the rows, and why.
+    """
+
+    starts: tuple[Start, ...]
+    seconds: dict[str, float]
+    n_rows: int
+    n_features: int
+    statistics: str
+    at_bounds: tuple[str, ...]
+    jitter: float
+    nll: float
+    constant_nll: float
+    linear_nll: float
+    engine: str = ""
+
+    @property
+    def beats_trivial(self) -> bool:
+        """Whether the model predicts better than a constant and than a straight line."""
+        rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
+        return not rivals or self.nll < min(rivals)
+
+
+def report_on(
+    model: Model,
+    factors: Array | None,
+    known: Block,
+    starts: Sequence[Start],
+    at_bounds: tuple[str, ...],
+    n_rows: int,
+    n_learned: int,
+    seconds: dict[str, float],
+) -> FitReport:
+    """Describe a fit; ``known`` are rows, in standardised units, on which to score the model.
+
+    Its variances are multiplied by factors, shape (n, k), if there are any.
+    """
+    ones = np.ones((len(known), 1))
+    own = leave_one_out_scores(model, known, factors) + n_learned / len(known)
+    constant = _least_squares_scores(ones, known)
+    linear = _least_squares_scores(np.hstack([ones, known.X]), known)
+    unit = float(np.log(model.scaler.y.scale).sum())
+    return FitReport(
+        starts=tuple(starts),
+        seconds=seconds,
+        n_rows=n_rows,
+        n_features=model.n_features,
+        statistics=model.form,
+        at_bounds=at_bounds + model.at_bounds,
+        jitter=model.jitter,
+        nll=float(np.average(own, weights=known.weights)) + unit,
+        constant_nll=float(np.average(constant, weights=known.weights)) + unit,
+        linear_nll=float(np.average(linear, weights=known.weights)) + unit,
+    )
+
+
+def _least_squares_scores(Z: Array, rows: Block) -> Array:
+    """The same for ordinary least squares; NaN where it leaves no residual."""
+    n, p = Z.shape
+    if n <= p + 1:
+        return np.full(n, np.nan)
+    Q = np.linalg.qr(Z)[0]
+    rest = np.maximum(1.0 - np.einsum("np,np->n", Q, Q), 1e-12)
+    residual = rows.y - Q @ (Q.T @ rows.y)
+    variance = np.einsum("nk,nk->k", residual, residual) / (n - p)
+    if (variance <= 1e-24).any():
+        return np.full(n, np.nan)
+    return sum(
+        (-normal_log_density(residual[:, k] / rest, v / rest) for k, v in enumerate(variance)),
+        start=np.zeros(n),
+    )

@@ -1,0 +1,1 @@
+"""Bayesian linear regression on features Z: it knows columns, and never wavelets."""

@@ -1,0 +1,198 @@
+"""Noise and prior variances from the moments alone: the rows are not touched again."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.inference.evidence import variance_gradient
+from rwf.inference.moments import Statistics
+from rwf.inference.optimize import maximize
+from rwf.inference.posterior import Posterior
+from rwf.linalg.threads import one_blas_thread
+
+LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)
+"""σ² for targets of unit variance."""
+
+LOG_PRIOR_BOUNDS = (-18.0, 18.0)
+
+MANY_COLUMNS = 1000
+"""From so many columns on, more threads make a Cholesky factor faster."""
+
+MANY_GROUPS = 12
+"""From so many prior variances on, the fixed point takes over from L-BFGS."""
+
+SHRINKAGE = 1e-3
+"""How many well-determined weights the mean of its block counts for in a group's variance."""
+
+FAR, FIRST_STEPS = 0.1, 3
+"""A slope by log σ² per row beyond which L-BFGS would err, so that the noise is moved by its fixed
+point first, and how often at most."""
+
+
+@dataclass(frozen=True)
+class Variances:
+    """Logarithms of the prior variance of each group of columns, and of the noise variance."""
+
+    log_priors: Array
+    log_noise: float
+
+    def prior_variances(self, groups: IntArray) -> Array:
+        """The diagonal of Λ, shape (p,)."""
+        return np.exp(self.log_priors)[groups]
+
+    @property
+    def noise_variance(self) -> float:
+        return float(np.exp(self.log_noise))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The variances of highest evidence, the posterior they give, and how they were found."""
+
+    variances: Variances
+    posterior: Posterior
+    evaluations: int
+    at_bounds: tuple[str, ...]
+
+    def rescaled(self, factor: float) -> Tuned:
+        """The same with all variances larger by a factor."""
+        variances = Variances(
+            self.variances.log_priors + np.log(factor), self.variances.log_noise + np.log(factor)
+        )
+        return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
+
+
+def tune(
+    statistics: Statistics,
+    output: int,
+    groups: IntArray,
+    start: Variances,
+    *,
+    parents: IntArray | None = None,
+    learn_priors: bool = True,
+    max_iter: int = 12,
+) -> Tuned:
+    """Maximise the evidence of one output over σ² and the tied prior variances.
+
+    A few variances are found by L-BFGS, many by a fixed point.
+
+    Args:
+        statistics: all that is known of the rows.
+        output: which output.
+        groups: the group of every column, shape (p,).
+        start: variances to start from.
+        parents: the block of every group, shape (G,), if groups are cells of blocks.
+        learn_priors: whether prior variances move, or the noise alone.
+        max_iter: steps of L-BFGS.
+    """
+    if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
+        return settle(statistics, output, groups, parents, start)
+    with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
+        return _tune(statistics, output, groups, start, learn_priors, max_iter)
+
+
+def _tune(
+    statistics: Statistics,
+    output: int,
+    groups: IntArray,
+    start: Variances,
+    learn_priors: bool,
+    max_iter: int,
+) -> Tuned:
+    n_groups = len(start.log_priors)
+    last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
+
+    def unpack(v: Array) -> Variances:
+        return Variances(v[1:] if learn_priors else start.log_priors, float(v[0]))
+
+    def posterior_at(v: Array) -> Posterior:
+        if v.tobytes() not in last:
+            last.clear()
+            variances = unpack(v)
+            last[v.tobytes()] = statistics.posterior(
+                output, variances.prior_variances(groups), variances.noise_variance
+            )
+        return last[v.tobytes()]
+
+    def objective(v: Array) -> tuple[float, Array]:
+        posterior = posterior_at(v)
+        gradient = variance_gradient(posterior, groups, n_groups)
+        slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
+        return posterior.log_evidence / statistics.n, slope / statistics.n
+
+    v = np.append(start.log_noise, start.log_priors if learn_priors else [])
+    for _ in range(FIRST_STEPS):
+        slope = float(objective(v)[1][0])
+        if abs(slope) <= FAR:
+            break
+        v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
+    bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
+    posterior = posterior_at(top.x)
+    names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
+    return Tuned(unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
+
+
+def settle(
+    statistics: Statistics,
+    output: int,
+    groups: IntArray,
+    parents: IntArray,
+    start: Variances,
+    *,
+    max_iter: int = 40,
+    tol: float = 2e-2,
+) -> Tuned:
+    r"""Prior variances of many groups by MacKay's fixed point: no step size, no line search.
+
+    .. math:: \lambda_g = \frac{\sum_g m_j^2 + \kappa\lambda_b}{\sum_g \gamma_j + \kappa}, \qquad
+        \gamma_j = 1 - S_{jj}/\lambda_j, \qquad \sigma^2 = \frac{\|r\|^2}{n - \sum\gamma_j}
+
+    with the mean :math:`\lambda_b` of the group's block as a weak prior, κ = :data:`SHRINKAGE`, so
+    that a cell without rows has the variance of its octave.
+    """
+    low, high = np.exp(LOG_PRIOR_BOUNDS)
+    priors, noise = np.exp(start.log_priors), start.noise_variance
+    evaluations = 0
+    with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
+        for _ in range(max_iter):
+            posterior = statistics.posterior(output, priors[groups], noise)
+            evaluations += 1
+            determined = np.clip(1.0 - posterior.factor.inverse_diagonal(), 0.0, 1.0)
+            energy = np.bincount(groups, posterior.mean**2, len(parents))
+            weight = np.bincount(groups, determined, len(parents))
+            block = np.bincount(parents, energy) / np.maximum(np.bincount(parents, weight), 1e-12)
+            before = priors
+            priors = (energy + SHRINKAGE * block[parents]) / (weight + SHRINKAGE)
+            priors = np.clip(priors, low, high)
+            free = max(statistics.n - float(determined.sum()), 1.0)
+            floor = max(statistics.resolvable_noise(priors[groups]), np.exp(LOG_NOISE_BOUNDS[0]))
+            noise = float(np.clip(posterior.rss / free, floor, np.exp(LOG_NOISE_BOUNDS[1])))
+            if np.average(np.abs(np.log(priors / before)), weights=weight + 1e-12) < tol:
+                break
+        posterior = statistics.posterior(output, priors[groups], noise)
+    variances = Variances(np.log(priors), float(np.log(noise)))
+    bounds = np.array([LOG_NOISE_BOUNDS])
+    at_bounds = names_at_bounds(np.array([np.log(noise)]), bounds, ["noise variance"])
+    return Tuned(variances, posterior, evaluations, at_bounds)
+
+
+def _fixed_point(posterior: Posterior, slope: float) -> float:
+    """log σ² by MacKay's fixed point σ² = ‖r‖²/(n - γ), from the evidence's slope by log σ²."""
+    free = posterior.rss / posterior.noise_variance - 2 * slope  # n - γ
+    log_noise = np.log(max(posterior.rss, 1e-300) / max(free, 1.0))
+    return float(np.clip(log_noise, *LOG_NOISE_BOUNDS))
+
+
+def names_at_bounds(v: Array, bounds: Array, names: list[str]) -> tuple[str, ...]:
+    """Which parameters ended on their bounds."""
+    low, high = np.isclose(v, bounds[:, 0]), np.isclose(v, bounds[:, 1])
+    return tuple(
+        f"{name} at its {'lower' if low[i] else 'upper'} bound"
+        for i, name in enumerate(names)
+        if low[i] or high[i]
+    )

@@ -1,0 +1,138 @@
+r"""log p(y | θ, λ, σ²) and its gradient.
+
+Variances need the posterior alone; the shape θ needs the rows, through
+
+.. math:: \frac{\partial \log p}{\partial Z} = \frac{1}{\sigma^2}\left[r\, m^\top - Z S\right],
+    \qquad r = y - Zm,
+
+which each feature map pulls back to its own parameters. λ is tied within groups of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.data.rows import Block
+from rwf.inference.moments import Features, accumulate, accumulate_root, joint_rows, row_buffer
+from rwf.inference.posterior import Posterior
+from rwf.linalg.blas import multiply_rows
+
+TO_SPARE = 1e-6
+"""The smallest noise that moments resolve, as a share of the noise, up to which means need no
+refinement: their error is some 1e-8, and that of the evidence, which is flat there, its square."""
+
+
+@dataclass(frozen=True)
+class VarianceGradient:
+    """Gradient of the evidence by log σ² and by the log prior variance of each group."""
+
+    log_noise: float
+    log_priors: Array
+
+
+def variance_gradient(posterior: Posterior, groups: IntArray, n_groups: int) -> VarianceGradient:
+    r"""The gradient from one posterior.
+
+    ∂/∂log λ_g = ½ Σ_g (m_j²/λ_j + S_jj/λ_j - 1) and ∂/∂log σ² = ½(‖r‖²/σ² - n + γ).
+    """
+    shrinkage = posterior.factor.inverse_diagonal()  # S_jj/λ_j
+    return _variance_gradient(posterior, shrinkage, groups, n_groups)
+
+
+def _variance_gradient(
+    posterior: Posterior, shrinkage: Array, groups: IntArray, n_groups: int
+) -> VarianceGradient:
+    per_column = 0.5 * (posterior.whitened_mean**2 + shrinkage - 1.0)
+    effective = len(shrinkage) - float(shrinkage.sum())
+    per_group = np.bincount(groups, weights=per_column, minlength=n_groups)
+    return VarianceGradient(
+        0.5 * (posterior.rss / posterior.noise_variance - posterior.n + effective),
+        np.asarray(per_group, dtype=np.float64),
+    )
+
+
+class Shaped(Features, Protocol):
+    """What the gradient needs of a feature map."""
+
+    def pull_back(self, X: Array, R: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log p(y) of all outputs together, and its gradient.
+
+    Args:
+        value: log p(y).
+        log_noise: gradient by log σ² of each output, shape (k,).
+        log_priors: gradient by the log prior variance of each group, which the outputs share.
+        theta: gradient by the shape parameters.
+    """
+
+    value: float
+    log_noise: Array
+    log_priors: Array
+    theta: Array
+
+
+def evidence(
+    features: Shaped, rows: Block, groups: IntArray, log_priors: Array, log_noise: Array
+) -> Evidence:
+    """The evidence of weighted rows under given features and variances, with all gradients.
+
+    One pass for the moments, of which a ``syrk`` is nearly all, and one for the gradient, of which
+    a ``gemm`` is. Features are made anew in each, which is faster than to fetch them from memory.
+    """
+    p, k = features.n_features, len(log_noise)
+    prior_variances, noise = np.exp(log_priors)[groups], np.exp(log_noise)
+    buffer = row_buffer(p + k)
+    posteriors = _posteriors(features, rows, prior_variances, noise, buffer)
+    shrinkage, B = [], np.eye(p + k)  # [∂log p/∂Z  r] = [Z y] B
+    B[:p] = 0.0
+    scale = np.sqrt(prior_variances)
+    for i, posterior in enumerate(posteriors):
+        inverse, m = posterior.factor.inverse(), posterior.mean
+        shrinkage.append(inverse.diagonal().copy())
+        B[:p, :p] -= (scale[:, None] * inverse * scale + np.outer(m, m)) / noise[i]
+        B[p + i, :p], B[:p, p + i] = m / noise[i], -m
+    rss, thetas, out = np.zeros(k), [], np.empty_like(buffer)
+    for part, W in joint_rows(features, rows, buffer):
+        V, root = out[: len(part)], part.root_precision
+        multiply_rows(W, B, V)
+        rss += np.einsum("nk,nk->k", V[:, p:], V[:, p:])
+        if (root != 1.0).any():
+            V *= root
+        thetas.append(features.pull_back(part.X, V[:, :p]))
+    value, d_noise, d_priors = 0.0, np.zeros(k), np.zeros(len(log_priors))
+    for i, posterior in enumerate(posteriors):
+        posterior = replace(posterior, rss=float(rss[i]))
+        gradient = _variance_gradient(posterior, shrinkage[i], groups, len(log_priors))
+        value += posterior.log_evidence
+        d_noise[i], d_priors = gradient.log_noise, d_priors + gradient.log_priors
+    return Evidence(value, d_noise, d_priors, np.sum(thetas, axis=0))
+
+
+def _posteriors(
+    features: Shaped, rows: Block, prior_variances: Array, noise: Array, buffer: Array
+) -> list[Posterior]:
+    """p(w | y) of every output, by the cheapest form of the moments that resolves the noise.
+
+    Where it is resolved with less to spare, a pass over the rows refines the means.
+    """
+    k, p = len(noise), features.n_features
+    moments = accumulate(features, [rows], k)
+    floor = moments.resolvable_noise(prior_variances) / float(noise.min())
+    if floor >= 1.0:
+        root = accumulate_root(features, [rows], k)
+        return [root.posterior(i, prior_variances, float(noise[i])) for i in range(k)]
+    posteriors = [moments.posterior(i, prior_variances, float(noise[i])) for i in range(k)]
+    if floor < TO_SPARE:
+        return posteriors
+    means = np.column_stack([posterior.mean for posterior in posteriors])
+    Ztr = np.zeros((p, k))
+    for _, W in joint_rows(features, rows, buffer):
+        Ztr += W[:, :p].T @ (W[:, p:] - W[:, :p] @ means)
+    return [posterior.refined(Ztr[:, i]) for i, posterior in enumerate(posteriors)]

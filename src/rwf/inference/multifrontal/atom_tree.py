@@ -1,0 +1,149 @@
+"""A stack of features with its dissection: what rows and statistics are laid out on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.features.stack import Stack
+from rwf.inference.multifrontal.cells import SortedRows
+from rwf.inference.multifrontal.columns import Columns
+from rwf.inference.multifrontal.dissection import LEAF_COLUMNS, Dissection, dissect
+from rwf.linalg.threads import in_parallel
+
+if TYPE_CHECKING:
+    from rwf.inference.multifrontal._rows import Table
+
+CELL_ROWS = 256
+"""Rows of a cell: the fewer they are, the fewer columns they have, and the slower products are."""
+
+
+@dataclass(frozen=True)
+class AtomTree:
+    """The columns of a stack, and the tree on which they stand.
+
+    Args:
+        columns: supports and values of the columns.
+        dissection: the tree; it depends on supports alone, so that statistics of any rows add.
+    """
+
+    columns: Columns
+    dissection: Dissection
+
+    @classmethod
+    def of(cls, features: Stack, n_inputs: int, leaf_columns: int = LEAF_COLUMNS) -> Self:
+        """The tree of a stack of feature maps."""
+        columns = Columns(features, n_inputs)
+        return cls(columns, dissect(columns.centres, columns.radii, leaf_columns))
+
+    @property
+    def n_features(self) -> int:
+        return self.dissection.n_columns
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.columns.table(self.dissection.order)
+
+    @cached_property
+    def _others(self) -> bool:
+        """Whether some columns have no compiled formula."""
+        from rwf.inference.multifrontal import _rows
+
+        return bool((self._table.kinds == _rows.OTHER).any())
+
+    def sorted_rows(self, X: Array, root: Array | None = None) -> SortedRows:
+        """Rows by leaf, in small cells; features are to be multiplied by ``root``."""
+        if X.ndim != 2 or X.shape[1] != self.columns.n_inputs:
+            raise ValueError(
+                f"X has shape {X.shape}, but the atoms have {self.columns.n_inputs} inputs: give "
+                f"an array of shape (n, {self.columns.n_inputs})."
+            )
+        return SortedRows.of(self.dissection, X, root, CELL_ROWS)
+
+    def workspace(self, extra: int = 0) -> Workspace:
+        """Memory for the features of one cell, and of ``extra`` lines more."""
+        widest = int(self.dissection.fronts.max()) + extra
+        return Workspace(np.empty(widest * CELL_ROWS), np.empty(widest, dtype=np.intp))
+
+    def features_of(
+        self, rows: SortedRows, leaf: int, begin: int, end: int, work: Workspace
+    ) -> tuple[IntArray, Array]:
+        """Places in the leaf's list of the columns that reach a cell, and their features.
+
+        The features, one line per column, stand at the beginning of ``work.values``.
+        """
+        from rwf.inference.multifrontal import _rows
+
+        columns = self.dissection.columns(leaf)
+        count = _rows.features(
+            rows.XT, begin, end, rows.root, columns, self._table, work.places, work.values
+        )
+        places, n = work.places[:count], end - begin
+        Z = work.values[: count * n].reshape(count, n)
+        if self._others:
+            self._fill_others(rows, begin, end, columns[places], Z)
+        return places, Z
+
+    def in_columns(self, X: Array) -> Array:
+        """Zᵀ of a few rows, one line per column in the order of the tree, shape (p, n)."""
+        rows, work = self.sorted_rows(X), self.workspace()
+        out = np.zeros((self.n_features, len(X)))
+        for leaf, begin, end in rows.cells.tolist():
+            places, Z = self.features_of(rows, leaf, begin, end, work)
+            out[np.ix_(self.dissection.columns(leaf)[places], rows.order[begin:end])] = Z
+        return out
+
+    def times(self, X: Array, W: Array) -> Array:
+        """ZW of many rows, for W in the original order of columns, shape (n, q)."""
+        rows, weights = self.sorted_rows(X), self.dissection.in_tree_order(W)
+        out = np.empty((len(X), W.shape[1]))
+
+        def multiply(cells: IntArray) -> None:
+            work = self.workspace()
+            for leaf, begin, end in cells.tolist():
+                places, Z = self.features_of(rows, leaf, begin, end, work)
+                columns = self.dissection.columns(leaf)[places]
+                out[rows.order[begin:end]] = Z.T @ weights[columns]
+
+        in_parallel(multiply, rows.batches())
+        return out
+
+    def block_energies(self, X: Array) -> Array:
+        """Σz² of every block of columns at rows, shape (n, B)."""
+        blocks = self.columns.features.blocks[self.dissection.order]
+        rows, count = self.sorted_rows(X), len(self.columns.features.maps)
+        out = np.empty((len(X), count))
+
+        def add_up(cells: IntArray) -> None:
+            work = self.workspace()
+            for leaf, begin, end in cells.tolist():
+                places, Z = self.features_of(rows, leaf, begin, end, work)
+                own = blocks[self.dissection.columns(leaf)[places]]
+                member = (own == np.arange(count)[:, None]).astype(np.float64)
+                out[rows.order[begin:end]] = (member @ (Z * Z)).T
+
+        in_parallel(add_up, rows.batches())
+        return out
+
+    def _fill_others(
+        self, rows: SortedRows, begin: int, end: int, columns: IntArray, Z: Array
+    ) -> None:
+        from rwf.inference.multifrontal import _rows
+
+        which = np.flatnonzero(self._table.kinds[columns] == _rows.OTHER)
+        if len(which):
+            X = np.ascontiguousarray(rows.XT[:, begin:end].T)
+            values = self.columns.values(X, self.dissection.order[columns[which]])
+            Z[which] = values.T * rows.root[begin:end]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Buffers of one thread."""
+
+    values: Array
+    places: IntArray

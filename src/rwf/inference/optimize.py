@@ -1,0 +1,69 @@
+"""Maxima of smooth functions within bounds, by L-BFGS: how every evidence here is climbed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from rwf._types import Array
+
+Objective = Callable[[Array], tuple[float, Array]]
+"""x ↦ (f(x), ∇f(x))."""
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """Where a climb ended, and what it took.
+
+    Args:
+        x: the highest point found, shape (k,).
+        value: f(x).
+        iterations: steps taken.
+        evaluations: how often f and its gradient were computed.
+    """
+
+    x: Array
+    value: float
+    iterations: int
+    evaluations: int
+
+
+def maximize(
+    objective: Objective,
+    start: Array,
+    bounds: Array,
+    *,
+    max_iter: int,
+    ftol: float,
+    gtol: float,
+    corrections: int,
+) -> Ascent:
+    """A local maximum near the start, which is first moved into the bounds.
+
+    Args:
+        objective: f and its gradient.
+        start: shape (k,).
+        bounds: lower and upper bound of each entry, shape (k, 2).
+        max_iter: steps at most.
+        ftol: stop when a step gains less than this, relative to the value.
+        gtol: stop when no entry of the projected gradient is larger than this.
+        corrections: past steps that L-BFGS remembers.
+    """
+    low, high = bounds.T
+
+    def descent(x: Array) -> tuple[float, Array]:
+        value, gradient = objective(x)
+        return -value, -gradient
+
+    result = minimize(
+        descent,
+        np.clip(start, low, high),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(low, high),
+        options={"maxiter": max_iter, "maxcor": corrections, "ftol": ftol, "gtol": gtol},
+    )
+    return Ascent(result.x, -float(result.fun), int(result.nit), int(result.nfev))

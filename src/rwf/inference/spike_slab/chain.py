@@ -1,0 +1,169 @@
+"""A chain over dictionaries: sample on one, keep what is active, draw all other atoms anew.
+
+Inactive atoms are draws of the prior and carry no information, so new ones are as good; over many
+dictionaries the chain averages over what a single one happens to contain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from rwf._types import Array
+from rwf.data.rows import Block, distinct
+from rwf.errors import NotSparseError
+from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.dense import DensePart, Smooth
+from rwf.inference.spike_slab.dictionary import NOTHING, Dictionary
+from rwf.inference.spike_slab.drawing import Pool, n_blocks, redraw
+from rwf.inference.spike_slab.reduction import DenseRows, reduced
+from rwf.inference.spike_slab.sampler import Levels, Prior, Sampler
+from rwf.inference.spike_slab.spread import neighbour_noise, spread
+
+SLAB = 0.5
+"""The scale of slab variances, in variances of y."""
+
+NOISE = 0.01
+"""The scale of the noise's prior, in noise variances as differences of neighbours show them."""
+
+COPIES = 2
+"""Atoms drawn near each active one while a chain settles."""
+
+EVENTS = 200
+"""Births and deaths per sweep beyond which a chain that settles makes its sweeps shorter."""
+
+LONGEST = 5000
+"""Most distinct inputs of a task."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A kept state: active atoms with their slab variances, σ², and the ratios of dense columns."""
+
+    atoms: Dictionary
+    variances: Array
+    noise_variance: float
+    ratios: Array
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all chains have in common.
+
+    Args:
+        rows: sorted by their input, equal ones joined, y without its mean.
+        x: the distinct inputs, shape (n,).
+        prior: of variances.
+        levels: hyperparameters to start with.
+        dense: the columns that are always in.
+        always: these columns at the rows.
+    """
+
+    rows: Block
+    x: Array
+    prior: Prior
+    levels: Levels
+    dense: DensePart
+    always: DenseRows
+
+    def retuned_ratios(self, state: Sketch) -> Array:
+        """Ratios of the dense part that suit a state."""
+        dense = replace(self.dense, ratios=state.ratios)
+        return dense.retuned(self.rows, state.atoms, state.variances, state.noise_variance).ratios
+
+    @classmethod
+    def of(cls, rows: Block, smooth: Smooth | None) -> Self:
+        """From rows of one input and one output, in any order and units; y is centred."""
+        if rows.X.shape[1] != 1 or rows.y.shape[1] != 1:
+            raise ValueError(
+                f"sparse weights are for one input and one output, not for {rows.X.shape[1]} and "
+                f"{rows.y.shape[1]}. Fit each output by itself, or choose another prior."
+            )
+        if rows.weights.sum() < 2:
+            raise NotSparseError(
+                "sparse weights need two rows at least, counted by their weights. Add rows, or "
+                "choose another prior."
+            )
+        rows = distinct(rows)
+        # The constant has a prior that is all but flat: without the mean, all is as before, and
+        # nothing is lost to cancellation.
+        center = np.average(rows.y, axis=0, weights=rows.weights)
+        rows = Block(rows.X, rows.y - center, rows.weights)
+        x = np.unique(rows.X[:, 0])
+        if len(x) > LONGEST:
+            raise ValueError(
+                f"{len(x)} distinct inputs are too many for one dictionary. Use fit_windows."
+            )
+        variance, noise, blocks = spread(rows), neighbour_noise(rows), np.ones(n_blocks(x))
+        prior = Prior(SLAB * variance, NOISE * noise)
+        levels = Levels(noise, variance * blocks, 0.5 / len(x) * blocks)
+        dense = DensePart.of(smooth, noise)
+        return cls(rows, x, prior, levels, dense, DenseRows.of(dense.features, rows))
+
+
+class Chain:
+    """One chain. Between its runs it holds what is active, and nothing else.
+
+    Args:
+        task: rows and priors.
+        rng: of this chain alone.
+    """
+
+    def __init__(self, task: Task, rng: np.random.Generator) -> None:
+        self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
+        self.state = Sketch(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
+
+    def settle(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
+        """Find the posterior: first by growth, then also near active atoms.
+
+        The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
+        More active atoms than ``most`` are an error, lest long sweeps be spent in vain.
+        """
+        for index in range(dictionaries):
+            ratios = self.task.retuned_ratios(self.state)
+            self.state = replace(self.state, ratios=ratios)
+            pool, sampler = self.redraw(COPIES)
+            if index == 0:
+                sampler.grow()
+            for _ in range(sweeps):
+                if len(sampler.active) > most:
+                    raise NotSparseError(f"more than {most:.0f} atoms are active.")
+                events = sampler.sweep(self.duration)
+                if events > EVENTS:
+                    self.duration *= EVENTS / events
+            self.remember(pool, sampler)
+
+    def keep(self, dictionaries: int, sweeps: int, every: int) -> list[Sketch]:
+        """Draw from the posterior, and keep one state of so many."""
+        kept, count = [], 0
+        for _ in range(dictionaries):
+            pool, sampler = self.redraw(0)
+            for _ in range(sweeps):
+                sampler.sweep(self.duration)
+                count += 1
+                if count % every == 0:
+                    kept.append(self.remember(pool, sampler))
+            self.remember(pool, sampler)
+        return kept
+
+    def redraw(self, copies: int) -> tuple[Pool, Sampler]:
+        """Another dictionary around the active atoms, and a sampler on it."""
+        task = self.task
+        pool = redraw(task.x, self.state.atoms, copies, self.rng)
+        columns = Columns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
+        moments = reduced(columns, task.always, self.state.ratios)
+        blocks = pool.dictionary.blocks
+        return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)
+
+    def remember(self, pool: Pool, sampler: Sampler) -> Sketch:
+        """The state of the sampler, from which the next dictionary goes on."""
+        self.levels = sampler.levels
+        self.state = Sketch(
+            pool.dictionary.take(sampler.active),
+            sampler.slab_variances,
+            sampler.levels.noise_variance,
+            self.state.ratios,
+        )
+        return self.state

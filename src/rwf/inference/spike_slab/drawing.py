@@ -1,0 +1,145 @@
+"""Random dictionaries: a step in every gap of the data, and local atoms where the data are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rwf._types import Array, BoolArray, IntArray
+from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictionary
+
+LOCAL_KINDS = (CUSP, HAT, GABOR)
+
+PER_LENGTH = 2
+"""Atoms per scale length in every octave."""
+
+FINEST = 4.0
+"""The smallest scale, in spacings of the data."""
+
+HIGHEST_FREQUENCY = 5.0
+
+MARGIN = 3
+"""Cells beyond the data in which there are still atoms."""
+
+NEIGHBOURS = 8
+"""The spacing is that of so many neighbours, in the median over the data."""
+
+LONE = 1.5
+"""An atom whose energy is below this multiple of its largest square sees one point only."""
+
+
+def octaves(x: Array) -> Array:
+    """The largest scale of each octave: from the span of sorted inputs to a few spacings."""
+    if len(x) < 2:
+        return np.empty(0)
+    span, hop = x[-1] - x[0], min(NEIGHBOURS, len(x) - 1)
+    spacing = float(np.median(x[hop:] - x[:-hop])) / hop
+    count = max(int(np.round(np.log2(span / (FINEST * spacing)))), 0)
+    tops: Array = span * 2.0 ** -np.arange(count)
+    return tops
+
+
+def n_blocks(x: Array) -> int:
+    """Blocks of a dictionary drawn at sorted, distinct inputs; some may have no atom."""
+    return 1 + len(LOCAL_KINDS) * len(octaves(x))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Atoms to choose from.
+
+    Args:
+        dictionary: local atoms, then steps.
+        active: indices of those that are active.
+    """
+
+    dictionary: Dictionary
+    active: IntArray
+
+
+def draw(x: Array, rng: np.random.Generator) -> Dictionary:
+    """Random atoms: two of each local kind per scale length and octave, then a step in every gap.
+
+    Args:
+        x: distinct inputs in ascending order, shape (n,).
+        rng: the source of all atoms.
+    """
+    tops = octaves(x)
+    parts = []
+    for position, kind in enumerate(LOCAL_KINDS):
+        for octave, top in enumerate(tops):
+            block = 1 + position * len(tops) + octave
+            parts.append(_local(kind, float(top), block, x, rng))
+    parts.append(_steps(x, rng))
+    drawn = Dictionary.join(parts)
+    return drawn.take(sees_several(drawn, x))
+
+
+def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) -> Pool:
+    """Other inactive atoms beside the active ones.
+
+    Active atoms take the place of new ones, so that a block has as many atoms as ever: were they
+    added, a block would grow with what is active in it, and so would the odds of its atoms.
+
+    Args:
+        x: distinct inputs in ascending order, shape (n,).
+        active: atoms that stay.
+        copies: atoms near each active one, which take up to half of the room in a block.
+        rng: the source of all atoms.
+    """
+    fresh, total = draw(x, rng), n_blocks(x)
+    room = np.bincount(fresh.blocks, minlength=total) - np.bincount(active.blocks, minlength=total)
+    near = active.jittered(copies, rng)
+    near = _up_to(near.take(sees_several(near, x)), room // 2, rng)
+    fresh = _up_to(fresh, room - np.bincount(near.blocks, minlength=total), rng)
+    pool = Dictionary.join([fresh, near, active])
+    order = np.argsort(pool.kinds == STEP, kind="stable")
+    old = pool.n_features - active.n_features
+    return Pool(pool.take(order), np.flatnonzero(order >= old))
+
+
+def _up_to(dictionary: Dictionary, room: IntArray, rng: np.random.Generator) -> Dictionary:
+    """At random, so many atoms of every block."""
+    shuffled = rng.permutation(dictionary.n_features)
+    by_block = shuffled[np.argsort(dictionary.blocks[shuffled], kind="stable")]
+    blocks = dictionary.blocks[by_block]
+    rank = np.arange(len(blocks)) - np.searchsorted(blocks, blocks)
+    return dictionary.take(np.sort(by_block[rank < room[blocks]]))
+
+
+def _steps(x: Array, rng: np.random.Generator) -> Dictionary:
+    """One step inside each gap, away from its ends, so that rounding cannot move it out."""
+    m = len(x) - 1
+    shifts = x[:-1] + rng.uniform(0.02, 0.98, m) * np.diff(x)
+    zero, block = np.zeros(m), np.zeros(m, dtype=np.intp)
+    return Dictionary(np.full(m, STEP), np.ones(m), shifts, zero, zero, block)
+
+
+def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator) -> Dictionary:
+    """An atom in every cell of length top/2 near the data, with a scale in (top/2, top]."""
+    width = top / PER_LENGTH
+    occupied = np.unique(np.floor((x - x[0]) / width))
+    cells = np.unique(occupied[:, None] + np.arange(-MARGIN, MARGIN + 1))
+    m = len(cells)
+    return Dictionary(
+        np.full(m, kind),
+        top * 2.0 ** -rng.uniform(size=m),
+        x[0] + width * (cells + rng.uniform(size=m)),
+        rng.uniform(0.0, HIGHEST_FREQUENCY, m),
+        rng.uniform(0.0, 2 * np.pi, m),
+        np.full(m, block),
+    )
+
+
+def sees_several(dictionary: Dictionary, x: Array) -> BoolArray:
+    """Which atoms see more than one of the sorted, distinct inputs, shape (m,)."""
+    runs = Columns.of(dictionary, x, np.ones(len(x))).runs
+    several = np.ones(dictionary.n_features, dtype=bool)
+    if len(runs.starts):
+        squares = np.append(runs.values**2, 0.0)  # so that an empty run at the end has a start
+        energies = np.add.reduceat(squares, runs.starts)
+        peaks = np.maximum.reduceat(squares, runs.starts)
+        several[: len(energies)] = (runs.sizes > 0) & (energies > LONE * peaks)
+    return several

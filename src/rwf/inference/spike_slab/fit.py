@@ -1,0 +1,185 @@
+"""The whole sparse fit: several chains, until they agree, and the draws that predictions need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rwf.data.rows import Block, blocks
+from rwf.features.stack import Stack
+from rwf.inference.moments import Moments, accumulate
+from rwf.inference.spike_slab.chain import Chain, Sketch, Task
+from rwf.inference.spike_slab.dense import Smooth
+from rwf.inference.spike_slab.dictionary import Dictionary
+from rwf.inference.spike_slab.mixture import Draw, Mixture
+from rwf.linalg.threads import in_parallel
+
+TOLERANCE = 0.02
+"""Relative difference of σ, and difference of scores, up to which chains agree."""
+
+FEW = 50
+"""Active atoms that are never too many: where rows are few, chains overshoot before they settle."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to sample.
+
+    Args:
+        chains: independent chains.
+        sweeps: sweeps on one dictionary.
+        settling: dictionaries of every chain whose draws are thrown away.
+        keeping: dictionaries whose draws are kept.
+        attempts: how often the latter are done, each time instead of the former draws, until chains
+            agree.
+        draws: states to keep in all.
+        most_active: active atoms per row beyond which to give up with an error, but not while
+            they are no more than FEW.
+    """
+
+    chains: int = 4
+    sweeps: int = 20
+    settling: int = 6
+    keeping: int = 8
+    attempts: int = 3
+    draws: int = 96
+    most_active: float = np.inf
+
+
+@dataclass(frozen=True)
+class SparseReport:
+    """What happened while sampling.
+
+    Args:
+        sweeps: of each chain.
+        dictionaries: of each chain.
+        noise_deviations: σ of every chain, in the mean over its draws.
+        scores: log density of rows left out, in the mean over rows, of every chain.
+        active: active atoms, in the mean over all draws.
+        converged: whether chains agree in both.
+    """
+
+    sweeps: int
+    dictionaries: int
+    noise_deviations: tuple[float, ...]
+    scores: tuple[float, ...]
+    active: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class SparseFit:
+    """The atoms and states that were sampled; with moments over its features, it predicts.
+
+    Args:
+        features: atoms of all draws, the constant, and the smooth part.
+        draws: the states.
+        report: how they were found.
+    """
+
+    features: Stack
+    draws: tuple[Draw, ...]
+    report: SparseReport
+
+    def same_as(self, other: SparseFit) -> bool:
+        """Whether both have the same columns and states."""
+        probe = np.random.default_rng(0).normal(size=(8, 1))
+        if len(self.draws) != len(other.draws) or not np.array_equal(
+            self.features(probe), other.features(probe)
+        ):
+            return False
+        return all(
+            a.noise_variance == b.noise_variance and np.array_equal(a.atoms, b.atoms)
+            for a, b in zip(self.draws, other.draws, strict=True)
+        )
+
+    def collect(self, rows: Block) -> Moments:
+        """Moments of rows over the features. They add."""
+        parts = blocks(rows, self.features.n_features)
+        return accumulate(self.features, parts, rows.y.shape[1])
+
+    def posterior(self, moments: Moments, output: int = 0) -> Mixture:
+        """The posterior that moments of any rows give with these draws."""
+        return Mixture(self.draws, moments, output)
+
+
+def fit_sparse(
+    rows: Block,
+    rng: np.random.Generator,
+    smooth: Smooth | None = None,
+    schedule: Schedule | None = None,
+) -> SparseFit:
+    """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
+
+    Args:
+        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
+        rng: the source of everything random.
+        smooth: columns that are always in, beside the constant.
+        schedule: how long to sample.
+    """
+    plan, task = schedule or Schedule(), Task.of(rows, smooth)
+    chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
+    most = max(plan.most_active * len(task.rows), FEW)
+    in_parallel(lambda chain: chain.settle(plan.settling, plan.sweeps, most), chains)
+    # At least two draws of every chain are kept, so that there are halves to compare.
+    sweeps = plan.keeping * plan.sweeps
+    every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))
+    dictionaries = plan.settling
+    for _ in range(plan.attempts):
+        dictionaries += plan.keeping
+        kept = in_parallel(lambda chain: chain.keep(plan.keeping, plan.sweeps, every), chains)
+        parts = kept if len(kept) > 1 else _halves(kept[0])
+        noise = [float(np.mean([np.sqrt(s.noise_variance) for s in part])) for part in parts]
+        scores = in_parallel(lambda part: score(part, task), parts)
+        converged = agree(noise, scores, float(task.rows.weights.sum()))
+        if converged:
+            break
+    sketches = [sketch for part in kept for sketch in part]
+    report = SparseReport(
+        sweeps=dictionaries * plan.sweeps,
+        dictionaries=dictionaries,
+        noise_deviations=tuple(noise),
+        scores=tuple(scores),
+        active=float(np.mean([len(sketch.variances) for sketch in sketches])),
+        converged=converged,
+    )
+    return SparseFit(*gather(sketches, task), report)
+
+
+def _halves(sketches: list[Sketch]) -> list[list[Sketch]]:
+    middle = len(sketches) // 2
+    return [sketches[:middle], sketches[middle:]]
+
+
+def agree(noise: Sequence[float], scores: Sequence[float], n: float) -> bool:
+    """Whether chains agree in σ and in their scores, as far as n rows can tell."""
+    slack = TOLERANCE + 0.5 * n**-0.5
+    return bool(max(noise) <= (1.0 + slack) * min(noise) and max(scores) - min(scores) <= slack)
+
+
+def score(sketches: Sequence[Sketch], task: Task) -> float:
+    """The log density of rows left out, in the mean over the rows."""
+    features, draws = gather(sketches, task)
+    rows = task.rows
+    mixture = Mixture(draws, accumulate(features, [rows], 1))
+    Z = np.asarray(features(rows.X), dtype=np.float64)
+    p = mixture.leave_one_out(Z, rows.y[:, 0], rows.weights)
+    log_density = -0.5 * (
+        (rows.y[:, 0] - p.mean) ** 2 / p.variance + np.log(2 * np.pi * p.variance)
+    )
+    return float(np.average(log_density, weights=rows.weights))
+
+
+def gather(sketches: Sequence[Sketch], task: Task) -> tuple[Stack, tuple[Draw, ...]]:
+    """One dictionary with the atoms of all states, and the states as indices into it."""
+    atoms = Dictionary.join([sketch.atoms for sketch in sketches])
+    table = np.column_stack([getattr(atoms, field.name) for field in fields(atoms)])
+    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    ends = np.cumsum([len(sketch.variances) for sketch in sketches])
+    draws = [
+        Draw(columns, sketch.variances, sketch.noise_variance, sketch.ratios)
+        for columns, sketch in zip(np.split(which.ravel(), ends[:-1]), sketches, strict=True)
+    ]
+    return Stack((atoms.take(first), *task.dense.features.maps)), tuple(draws)

@@ -1,0 +1,60 @@
+r"""What the rows leave open on a line: inside gaps and beyond the ends.
+
+Steps know one place inside a gap, however wide it is, and nothing of what lies beyond the ends.
+Where the nearest row is farther off than rows commonly are from each other, the variance of the
+signal comes back:
+
+.. math:: \text{missing}(x) = V\,(1 - e^{-u^2/2}), \qquad u = \max(\delta(x) - g/2, 0)/2g
+
+with the distance δ to the nearest row and g, the width that 99 % of the gaps do not exceed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from rwf._types import Array
+
+COMMON = 0.99
+"""Share of the gaps that are no wider than what counts as common."""
+
+WIDTHS = 2.0
+"""Within so many common widths the variance comes back."""
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Where rows are missing.
+
+    Args:
+        starts: where each begins, ascending; the first is -∞, beyond the data.
+        ends: where each ends; the last is ∞.
+        common: g.
+    """
+
+    starts: Array
+    ends: Array
+    common: float
+
+    @classmethod
+    def between(cls, x: Array) -> Self:
+        """From the inputs of all rows."""
+        x = np.unique(x)
+        widths = np.diff(x)
+        span = float(x[-1] - x[0]) or 1.0
+        common = float(np.quantile(widths, COMMON)) if len(widths) else span
+        wide = np.flatnonzero(widths > common)
+        starts = np.concatenate([[-np.inf], x[wide], x[-1:]])
+        ends = np.concatenate([x[:1], x[wide + 1], [np.inf]])
+        return cls(starts, ends, common)
+
+    def openness(self, x: Array) -> Array:
+        """The share of the signal's variance that comes back, shape (n,): zero among rows."""
+        index = np.clip(np.searchsorted(self.ends, x), 0, len(self.ends) - 1)
+        inside = np.minimum(x - self.starts[index], self.ends[index] - x)
+        u = np.maximum(inside - 0.5 * self.common, 0.0) / (WIDTHS * self.common)
+        share: Array = -np.expm1(-0.5 * u**2)
+        return share

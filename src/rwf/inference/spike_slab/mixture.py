@@ -1,0 +1,138 @@
+r"""The posterior over functions: a mixture of Gaussians, one for every kept draw of the sampler.
+
+A draw says which atoms are active and how large the variances are; the weights then have the
+Gaussian posterior of Bayesian linear regression, from moments over the columns of all draws. So
+predictions average exact conditional means and variances (Rao and Blackwell), not drawn weights,
+and further rows are a sum of moments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.inference.moments import Moments
+from rwf.inference.posterior import Posterior, Prediction
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A state of the sampler.
+
+    Args:
+        atoms: columns of the active atoms among those of all draws, shape (k,).
+        variances: their slab variances, shape (k,).
+        noise_variance: σ².
+        ratios: prior variances of the dense columns over σ², shape (p,).
+    """
+
+    atoms: IntArray
+    variances: Array
+    noise_variance: float
+    ratios: Array
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """p(f | y) for one output.
+
+    Args:
+        draws: equally likely states.
+        moments: over the atoms of all draws, followed by the dense columns.
+        output: the column of y.
+    """
+
+    draws: tuple[Draw, ...]
+    moments: Moments
+    output: int = 0
+
+    def columns(self, draw: Draw) -> IntArray:
+        """The columns that a draw uses: its atoms, and the dense ones, which come last."""
+        p, u = len(draw.ratios), len(self.moments.ZtZ)
+        return np.append(draw.atoms, np.arange(u - p, u))
+
+    @cached_property
+    def components(self) -> tuple[Posterior, ...]:
+        """The Gaussian posterior of every draw."""
+        return tuple(self._component(draw) for draw in self.draws)
+
+    def _component(self, draw: Draw) -> Posterior:
+        used, m = self.columns(draw), self.moments
+        part = Moments(m.ZtZ[np.ix_(used, used)], m.Zty[used], m.yty, m.n)
+        variances = np.append(draw.variances, draw.noise_variance * draw.ratios)
+        return part.posterior(self.output, variances, draw.noise_variance)
+
+    @property
+    def noise_variance(self) -> float:
+        """The posterior mean of σ²."""
+        return float(np.mean([draw.noise_variance for draw in self.draws]))
+
+    @property
+    def prior_variances(self) -> Array:
+        """The prior variance of every column, in the mean over draws, shape (u,)."""
+        variances = np.zeros(len(self.moments.ZtZ))
+        for draw, component in zip(self.draws, self.components, strict=True):
+            variances[self.columns(draw)] += component.prior_variances / len(self.draws)
+        return variances
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean weight of every column, shape (u,)."""
+        mean = np.zeros(len(self.moments.ZtZ))
+        for draw, component in zip(self.draws, self.components, strict=True):
+            mean[self.columns(draw)] += component.mean / len(self.draws)
+        return mean
+
+    def predict(self, Z: Array) -> Prediction:
+        """Mean and variance of y: the mean of the draws' variances plus the variance of means."""
+        return _mixed([p.predict(Z[:, c]) for c, p in self._parts()])
+
+    def covariance(self, Z: Array) -> Array:
+        """Covariance of f at the rows of Z, without noise, shape (n, n)."""
+        means = np.stack([Z[:, c] @ p.mean for c, p in self._parts()])
+        C: Array = np.mean([p.covariance(Z[:, c]) for c, p in self._parts()], axis=0)
+        return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
+
+    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
+        r"""Predictions of training rows as if each were unseen.
+
+        A draw is the less likely without a row the better it predicts it: its share is in
+        proportion to 1/p(y_i | other rows, draw).
+        """
+        left = [p.leave_one_out(Z[:, c], y, weights) for c, p in self._parts()]
+        noise = np.array([draw.noise_variance for draw in self.draws])[:, None]
+        means, variances = (np.stack([getattr(q, name) for q in left]) for name in _FIELDS)
+        # A row of weight v is v equal rows, left out together.
+        spread = variances - noise + noise / weights
+        log_density = -0.5 * (
+            (y - means) ** 2 / spread + np.log(spread) + (weights - 1.0) * np.log(noise)
+        )
+        shares = np.exp(log_density.min(axis=0) - log_density)
+        return _mixed(left, shares / shares.sum(axis=0))
+
+    def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
+        """Draws of w, shape (u, count): a draw of the sampler, then its Gaussian."""
+        W = np.zeros((len(self.moments.ZtZ), count))
+        chosen = rng.integers(len(self.draws), size=count)
+        for index, (columns, component) in enumerate(self._parts()):
+            mine = np.flatnonzero(chosen == index)
+            W[np.ix_(columns, mine)] = component.sample_weights(len(mine), rng)
+        return W
+
+    def _parts(self) -> list[tuple[IntArray, Posterior]]:
+        return [(self.columns(d), p) for d, p in zip(self.draws, self.components, strict=True)]
+
+
+_FIELDS = ("mean", "variance")
+
+
+def _mixed(parts: list[Prediction], shares: Array | None = None) -> Prediction:
+    """Mean and variance of a mixture; shares have shape (draws, n), or are equal."""
+    means, variances = (np.stack([getattr(part, name) for part in parts]) for name in _FIELDS)
+    weights = np.full(means.shape, 1.0 / len(parts)) if shares is None else shares
+    mean = np.einsum("sn,sn->n", weights, means)
+    within = np.einsum("sn,sn->n", weights, variances)
+    return Prediction(mean, within + np.einsum("sn,sn->n", weights, (means - mean) ** 2))

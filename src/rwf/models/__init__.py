@@ -1,0 +1,1 @@
+"""Fitted models: features, statistics, and the posterior that follows from them."""

@@ -1,0 +1,27 @@
+"""What is learned of a dense model before all rows are seen: its features, and their variances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rwf._types import Array
+from rwf.features.stack import Stack
+from rwf.inference.empirical_bayes import Variances
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Features with their shape parameters, and the variances that go with them.
+
+    Args:
+        features: the blocks.
+        log_priors: log prior variance of each block, shape (B,).
+        log_noise: log noise variance of each output, shape (k,).
+    """
+
+    features: Stack
+    log_priors: Array
+    log_noise: Array
+
+    def variances(self, output: int) -> Variances:
+        return Variances(self.log_priors, float(self.log_noise[output]))

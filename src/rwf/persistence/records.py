@@ -1,0 +1,476 @@
+"""Which classes a model file may hold, and what their fields are: this is the format."""
+
+from __future__ import annotations
+
+from rwf.data.scaling import Affine, Logarithm, Standardizer
+from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
+from rwf.diagnostics.scores import Score, Scores
+from rwf.features.atoms import Atoms
+from rwf.features.fourier import FourierFeatures
+from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.local import LocalAtoms
+from rwf.features.ridge import RidgeFeatures
+from rwf.features.stack import Stack
+from rwf.features.trend import ConstantFeatures, LinearFeatures
+from rwf.features.wavelet import WaveletFeatures
+from rwf.fit.report import FitReport
+from rwf.inference.empirical_bayes import Tuned, Variances
+from rwf.inference.moments import Moments, RootMoments
+from rwf.inference.multifrontal.atom_tree import AtomTree
+from rwf.inference.multifrontal.columns import Columns
+from rwf.inference.multifrontal.dissection import Dissection
+from rwf.inference.multifrontal.empirical_bayes import TunedTree
+from rwf.inference.multifrontal.factor import TreeFactor
+from rwf.inference.multifrontal.moments import TreeMoments
+from rwf.inference.multifrontal.posterior import TreePosterior
+from rwf.inference.posterior import Posterior
+from rwf.inference.spike_slab.dictionary import Dictionary
+from rwf.inference.spike_slab.fit import SparseFit, SparseReport
+from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.mixture import Draw
+from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
+from rwf.inference.trials import Start
+from rwf.linalg.cholesky import Factor
+from rwf.models.blended import SecondOpinion
+from rwf.models.calibrated import ErrorScale
+from rwf.models.dense import FittedModel
+from rwf.models.hyperparameters import Shape
+from rwf.models.spike_slab import SparseModel, SparseShape
+from rwf.models.tree import TreeModel, TreeShape
+from rwf.persistence import checks
+from rwf.persistence.codec import (
+    BOOL,
+    FLOAT,
+    INT,
+    TEXT,
+    Instance,
+    Kind,
+    Many,
+    Maybe,
+    Record,
+    Table,
+    bools,
+    floats,
+    ints,
+)
+from rwf.uncertainty.blending import LocalLayer, LocalScale, Trust, Voice
+from rwf.uncertainty.calibration import Calibration
+from rwf.uncertainty.variance_function import VarianceShape
+from rwf.uncertainty.vecchia import Kernel, NeighbourGP
+from rwf.wavelets import (
+    Cliff,
+    CompactHat,
+    ComplexMorlet,
+    Daubechies,
+    GaussianDerivative,
+    Haar,
+    MexicanHat,
+    Morlet,
+)
+from rwf.wavelets.measure import Box, Hull, Rows
+from rwf.wavelets.radial import Bump
+
+PAIR = Many(FLOAT, 2)
+
+WAVELETS = [
+    Record(MexicanHat, {"form": TEXT}),
+    Record(CompactHat, {"order": INT}, checks.check_compact_hat),
+    Record(Bump, {}),
+    Record(Morlet, {"frequency": FLOAT}),
+    Record(ComplexMorlet, {"frequency": FLOAT}),
+    Record(GaussianDerivative, {}),
+    Record(Cliff, {"aspect": FLOAT}),
+    Record(Haar, {}),
+    Record(Daubechies, {"order": INT}),
+]
+WAVELET = Instance(*(record.cls for record in WAVELETS))
+
+SHIFTS = [Record(Rows, {}), Record(Box, {"pad": FLOAT}), Record(Hull, {})]
+
+UNITS = [
+    Record(Affine, {"center": floats("d"), "scale": floats("d"), "varies": bools("d")}),
+    Record(
+        Logarithm,
+        {
+            "chosen": bools("d"),
+            "sign": floats("d"),
+            "low": floats("d"),
+            "unit": Instance(Affine),
+        },
+    ),
+    Record(
+        Standardizer,
+        {"X": Instance(Affine), "y": Instance(Affine), "logarithm": Maybe(Instance(Logarithm))},
+        checks.check_standardizer,
+    ),
+]
+
+MAPS = [
+    Record(
+        WaveletFeatures,
+        {
+            "wavelet": WAVELET,
+            "atoms": Instance(Atoms),
+            "directions": floats("m", "d"),
+            "normalization": TEXT,
+        },
+        checks.check_wavelet_features,
+    ),
+    Record(
+        RidgeFeatures,
+        {"wavelet": WAVELET, "atoms": Instance(Atoms), "weights": floats("m", "d")},
+        checks.check_ridge_features,
+    ),
+    Record(
+        LocalAtoms,
+        {
+            "wavelet": WAVELET,
+            "scales": floats("m"),
+            "shifts": floats("m", "d"),
+            "directions": floats("m", "d"),
+        },
+    ),
+    Record(
+        ProjectedFeatures,
+        {
+            "kernel": Instance(HatMixture),
+            "centers": floats("m", "d"),
+            "L": floats("m", "m"),
+            "jitter": FLOAT,
+        },
+        checks.check_kernel_atoms,
+    ),
+    Record(
+        FourierFeatures,
+        {"frequencies": floats("m", "d"), "log_lengths": floats("d"), "ard": BOOL},
+    ),
+    Record(
+        Dictionary,
+        {
+            "kinds": ints("m"),
+            "scales": floats("m"),
+            "shifts": floats("m"),
+            "frequencies": floats("m"),
+            "phases": floats("m"),
+            "blocks": ints("m"),
+        },
+        checks.check_dictionary,
+    ),
+    Record(ConstantFeatures, {"n_features": INT}, checks.check_constant),
+    Record(LinearFeatures, {"n_features": INT}),
+]
+
+FEATURES = [
+    Record(
+        Atoms,
+        {
+            "draws": floats("m"),
+            "shifts": floats("m", "d"),
+            "middle": FLOAT,
+            "log_lengths": floats("d"),
+            "log_width": Maybe(FLOAT),
+            "ard": BOOL,
+        },
+    ),
+    Record(
+        HatMixture,
+        {
+            "log_variances": floats("b"),
+            "log_roughness": floats("b"),
+            "log_lengths": floats("b", "d"),
+            "ard": BOOL,
+            "mixing": Maybe(floats("b", "d", "d")),
+        },
+    ),
+    *MAPS,
+    Record(
+        Stack,
+        {
+            "maps": Many(Instance(*(record.cls for record in MAPS))),
+            "cells": Maybe(Many(ints("p"))),
+        },
+        checks.check_stack,
+    ),
+]
+STACK = Instance(Stack)
+
+POSTERIOR: dict[str, Kind] = {
+    "whitened_mean": floats("p"),
+    "prior_variances": floats("p"),
+    "noise_variance": FLOAT,
+    "rss": FLOAT,
+    "n": FLOAT,
+    "log_volume": FLOAT,
+}
+TUNED: dict[str, Kind] = {
+    "variances": Instance(Variances),
+    "evaluations": INT,
+    "at_bounds": Many(TEXT),
+}
+
+GRAM: dict[str, Kind] = {
+    "ZtZ": floats("p", "p"),
+    "Zty": floats("p", "k"),
+    "yty": floats("k"),
+    "n": FLOAT,
+    "log_volume": FLOAT,
+}
+
+DENSE = [
+    Record(Moments, GRAM),
+    Record(RootMoments, {"R": floats("q", "q"), "n": FLOAT, "n_outputs": INT, "log_volume": FLOAT}),
+    Record(Factor, {"L": floats("p", "p"), "jitter": FLOAT}),
+    Record(Posterior, {**POSTERIOR, "factor": Instance(Factor)}, checks.check_posterior),
+    Record(Variances, {"log_priors": floats("g"), "log_noise": FLOAT}),
+    Record(Tuned, {**TUNED, "posterior": Instance(Posterior)}),
+    Record(Shape, {"features": STACK, "log_priors": floats("g"), "log_noise": floats("k")}),
+    Record(Calibration, {"scores": floats("n", "k")}),
+    Record(
+        VarianceShape,
+        {"features": STACK, "weights": floats("q"), "level": FLOAT, "bounds": PAIR},
+        checks.check_variance_shape,
+    ),
+    Record(
+        FittedModel,
+        {
+            "scaler": Instance(Standardizer),
+            "shape": Instance(Shape),
+            "statistics": Instance(Moments, RootMoments),
+            "learn_priors": BOOL,
+            "calibration": Maybe(Instance(Calibration)),
+            "noise": Maybe(Instance(VarianceShape)),
+            "cover": Maybe(floats("b")),
+        },
+        checks.check_fitted,
+        {"tuned": Many(Instance(Tuned))},
+    ),
+]
+
+TREE = [
+    Record(Columns, {"features": STACK, "n_inputs": INT}, checks.check_columns),
+    Record(
+        Dissection,
+        {
+            "order": ints("p"),
+            "axes": ints("v"),
+            "cuts": floats("v"),
+            "right": ints("v"),
+            "parents": ints("v"),
+            "own_starts": ints("w"),
+            "list_starts": ints("w"),
+            "lists": ints("l"),
+            "places": ints("l"),
+        },
+        checks.check_dissection,
+    ),
+    Record(
+        AtomTree,
+        {"columns": Instance(Columns), "dissection": Instance(Dissection)},
+        checks.check_tree,
+    ),
+    Record(
+        TreeMoments,
+        {
+            "tree": Instance(AtomTree),
+            "grams": floats("g"),
+            "Zty": floats("p", "k"),
+            "yty": floats("k"),
+            "n": FLOAT,
+            "log_volume": FLOAT,
+        },
+        checks.check_tree_moments,
+    ),
+    Record(
+        TreeFactor,
+        {"dissection": Instance(Dissection), "panels": floats("g"), "jitter": FLOAT},
+        checks.check_tree_factor,
+    ),
+    Record(
+        TreePosterior,
+        {**POSTERIOR, "tree": Instance(AtomTree), "factor": Instance(TreeFactor)},
+        checks.check_tree_posterior,
+    ),
+    Record(TunedTree, {**TUNED, "posterior": Instance(TreePosterior)}),
+    Record(TreeShape, {"tree": Instance(AtomTree), "variances": Many(Instance(Variances))}),
+    Record(
+        TreeModel,
+        {
+            "scaler": Instance(Standardizer),
+            "shape": Instance(TreeShape),
+            "statistics": Instance(TreeMoments),
+            "calibration": Maybe(Instance(Calibration)),
+            "cover": Maybe(floats("b")),
+            "noise": Maybe(Instance(VarianceShape)),
+        },
+        checks.check_tree_model,
+        {"tuned": Many(Instance(TunedTree))},
+    ),
+]
+
+SPARSE = [
+    Record(
+        Draw,
+        {
+            "atoms": ints("a"),
+            "variances": floats("a"),
+            "noise_variance": FLOAT,
+            "ratios": floats("p"),
+        },
+    ),
+    Record(
+        SparseReport,
+        {
+            "sweeps": INT,
+            "dictionaries": INT,
+            "noise_deviations": Many(FLOAT),
+            "scores": Many(FLOAT),
+            "active": FLOAT,
+            "converged": BOOL,
+        },
+    ),
+    Record(
+        SparseFit,
+        {"features": STACK, "draws": Many(Instance(Draw)), "report": Instance(SparseReport)},
+        checks.check_sparse_fit,
+    ),
+    Record(
+        Window,
+        {"low": FLOAT, "high": FLOAT, "rise": PAIR, "fall": PAIR, "fit": Instance(SparseFit)},
+    ),
+    Record(WindowedFit, {"windows": Many(Instance(Window))}, checks.check_windowed_fit),
+    Record(WindowMoments, {"parts": Many(Instance(Moments))}),
+    Record(Gaps, {"starts": floats("g"), "ends": floats("g"), "common": FLOAT}),
+    Record(SparseShape, {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(Gaps))}),
+    Record(
+        SparseModel,
+        {
+            "scaler": Instance(Standardizer),
+            "shape": Instance(SparseShape),
+            "moments": Many(Instance(WindowMoments)),
+            "n_rows": FLOAT,
+            "calibration": Maybe(Instance(Calibration)),
+        },
+        checks.check_sparse_model,
+    ),
+]
+
+CORRECTIONS = [
+    Record(
+        ErrorScale,
+        {
+            "shape": Instance(VarianceShape),
+            "calibration": Instance(Calibration),
+            "gain": FLOAT,
+            "usual": floats("k"),
+        },
+    ),
+    Record(
+        Kernel,
+        {"twice_order": INT, "lengths": floats("d"), "amplitude": FLOAT, "nugget": FLOAT},
+        checks.check_kernel,
+    ),
+    Record(
+        NeighbourGP,
+        {
+            "kernel": Instance(Kernel),
+            "X": floats("n", "d"),
+            "values": floats("n"),
+            "n_neighbours": INT,
+        },
+        checks.check_neighbours,
+    ),
+    Record(LocalScale, {"nearby": INT, "prior_rows": FLOAT, "radius": FLOAT}),
+    Record(Trust, {"model": FLOAT, "neighbours": FLOAT, "correlation": FLOAT}),
+    Record(
+        Voice,
+        {"weight": FLOAT, "scale": Instance(LocalScale), "trust": Instance(Trust)},
+    ),
+    Record(
+        LocalLayer,
+        {
+            "gp": Instance(NeighbourGP),
+            "center": FLOAT,
+            "squares": floats("n"),
+            "voices": Many(Instance(Voice)),
+            "gain": FLOAT,
+        },
+        checks.check_layer,
+    ),
+    Record(
+        SecondOpinion,
+        {
+            "layers": Many(Maybe(Instance(LocalLayer))),
+            "calibration": Instance(Calibration),
+            "scale": Maybe(Instance(ErrorScale)),
+        },
+    ),
+]
+
+REPORTS = [
+    Record(
+        Start,
+        {
+            "log_evidence_per_row": FLOAT,
+            "iterations": INT,
+            "seconds": FLOAT,
+            "chosen": BOOL,
+            "at_bounds": Many(TEXT),
+            "name": TEXT,
+            "held_out": Maybe(FLOAT),
+        },
+    ),
+    Record(
+        FitReport,
+        {
+            "starts": Many(Instance(Start)),
+            "seconds": Table(FLOAT),
+            "n_rows": INT,
+            "n_features": INT,
+            "statistics": TEXT,
+            "at_bounds": Many(TEXT),
+            "jitter": FLOAT,
+            "nll": FLOAT,
+            "constant_nll": FLOAT,
+            "linear_nll": FLOAT,
+            "engine": TEXT,
+        },
+    ),
+]
+
+TABLES = [
+    Record(NumberColumn, {"name": TEXT, "dtype": TEXT, "fill": Maybe(FLOAT)}),
+    Record(
+        CategoryColumn,
+        {"name": TEXT, "dtype": TEXT, "categories": Many(TEXT), "fill": Maybe(TEXT)},
+        checks.check_categories,
+    ),
+    Record(
+        TableSchema,
+        {
+            "columns": Many(Instance(NumberColumn, CategoryColumn)),
+            "target": Maybe(TEXT),
+            "weight": Maybe(TEXT),
+        },
+        checks.check_schema,
+    ),
+    Record(Score, {"rmse": FLOAT, "nll": FLOAT, "coverage": FLOAT}),
+    Record(
+        Scores,
+        {
+            "method": TEXT,
+            "n_rows": INT,
+            "model": Instance(Score),
+            "constant": Instance(Score),
+            "linear": Maybe(Instance(Score)),
+        },
+    ),
+]
+
+RECORDS: dict[str, Record] = {
+    record.cls.__name__: record
+    for group in (
+        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, TABLES,
+    )
+    for record in group
+}  # fmt: skip
+"""By name. Any change here that older readers do not understand is a new version of the format."""

@@ -1,0 +1,216 @@
+r"""Atoms that go where the signal is: importance resampling of p(s, t), a round at a time.
+
+Each round tunes a prior variance per octave from the moments, drops the third of the atoms that
+explain least, :math:`m_j^2\|z_j\|^2/\sigma^2`, and draws their successors among many candidates,
+half of them fresh and half near strong atoms, in proportion to what they would catch of the
+residual, :math:`(z_c^\top r)^2/(\|z_c\|^2\sigma^2) - 2`. Rows kept back say which round was the
+best: atoms chosen by the data make the evidence an optimist.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.data.rows import Block, hold_out
+from rwf.features.base import FeatureMap
+from rwf.features.local import LocalAtoms
+from rwf.features.stack import Stack
+from rwf.features.wavelet import unit_directions
+from rwf.inference.empirical_bayes import Tuned, Variances
+from rwf.inference.trials import Progress, Start
+from rwf.models.hyperparameters import Shape
+from rwf.priors.multiscale import HELD_OUT, held_out_log_density, settled, statistics_of
+from rwf.priors.random_features import START_NOISE
+from rwf.wavelets import Haar, Wavelet
+
+ROUNDS = 12
+POOL = 20
+"""Candidates per atom."""
+
+MOST_CANDIDATES = 6000
+"""Candidates of a round, at most."""
+
+REPLACED = 1 / 3
+"""Share of the atoms that a round replaces."""
+
+CHANCE = 2.0
+"""What a candidate catches of pure noise, about."""
+
+SPACINGS, HAAR_SPACINGS = 2.5, 16.0
+"""The finest scale, in mean distances between rows; Haar atoms of few rows fit their noise."""
+
+PAD = 0.1
+"""Atoms begin this share of the span beyond the data."""
+
+
+@dataclass(frozen=True)
+class _Round:
+    stack: Stack
+    tuned: tuple[Tuned, ...]
+    report: Start
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where candidates come from: log-uniform scales, places in the box, any direction."""
+
+    wavelet: Wavelet
+    low: Array
+    high: Array
+    finest: float
+    coarsest: float
+
+    @classmethod
+    def around(cls, wavelet: Wavelet, X: Array) -> _Source:
+        n, d = X.shape
+        low, high = X.min(axis=0), X.max(axis=0)
+        span = float((high - low).max()) or 1.0
+        spacings = HAAR_SPACINGS if isinstance(wavelet, Haar) else SPACINGS
+        finest = min(spacings * span * n ** (-1.0 / d), 0.5 * span)
+        margin = PAD * (high - low)
+        return cls(wavelet, low - margin, high + margin, finest, 2.0 * span)
+
+    def fresh(self, m: int, rng: np.random.Generator) -> LocalAtoms:
+        d = len(self.low)
+        scales = np.exp(rng.uniform(np.log(self.finest), np.log(self.coarsest), size=m))
+        shifts = rng.uniform(self.low, self.high, size=(m, d))
+        return LocalAtoms(self.wavelet, scales, shifts, unit_directions(m, d, rng))
+
+    def near(self, atoms: LocalAtoms, rng: np.random.Generator) -> LocalAtoms:
+        """The same atoms, moved by half a scale, stretched and turned a little."""
+        m, d = atoms.shifts.shape
+        scales = np.clip(
+            atoms.scales * np.exp(0.5 * rng.normal(size=m)), self.finest, self.coarsest
+        )
+        shifts = atoms.shifts + 0.5 * atoms.scales[:, None] * rng.normal(size=(m, d))
+        directions = atoms.directions + 0.3 * rng.normal(size=(m, d)) * (d > 1)
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return LocalAtoms(self.wavelet, scales, shifts, directions)
+
+
+def learn_atoms(
+    wavelet: Wavelet,
+    trend: Sequence[FeatureMap],
+    rows: Block,
+    n_features: int,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[Shape, list[Start]]:
+    """About ``n_features`` atoms placed by the data, and their variances."""
+    kept, test = hold_out(rows, HELD_OUT, rng)
+    source = _Source.around(wavelet, kept.X)
+    m = max(1, n_features // wavelet.columns)
+    atoms = source.fresh(m, rng)
+    tried: list[_Round] = []
+    for index in range(ROUNDS + 1):
+        found = _round(index, by_octave(atoms, trend), kept, test, tried)
+        tried.append(found)
+        progress(f"{found.report.name}: held-out log density {found.report.held_out}")
+        renewed = _renewed(source, joined_atoms(found.stack), found, kept, rng)
+        if renewed is None:
+            break
+        atoms = renewed
+    best = max(tried, key=lambda r: -np.inf if r.report.held_out is None else r.report.held_out)
+    everything = statistics_of(best.stack, rows)
+    final = settled(everything, best.stack, [t.variances for t in best.tuned])
+    shape = Shape(
+        best.stack,
+        np.mean([t.variances.log_priors for t in final], axis=0),
+        np.array([t.variances.log_noise for t in final]),
+    )
+    return shape, [replace(r.report, chosen=r is best) for r in tried]
+
+
+def by_octave(atoms: LocalAtoms, trend: Sequence[FeatureMap]) -> Stack:
+    """Atoms in blocks of one octave each, and the trend."""
+    octave = np.floor(np.log2(atoms.scales)).astype(np.intp)
+    parts = [atoms.take(np.flatnonzero(octave == o)) for o in np.unique(octave)]
+    return Stack((*parts, *trend))
+
+
+def joined_atoms(stack: Stack) -> LocalAtoms:
+    """The atoms of all octaves, in the order of their columns."""
+    parts = [part for part in stack.maps if isinstance(part, LocalAtoms)]
+    first, *others = parts
+    for part in others:
+        first = first.joined(part)
+    return first
+
+
+def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_Round]) -> _Round:
+    begun = time.perf_counter()
+    moments = statistics_of(stack, kept)
+    k = kept.y.shape[1]
+    noises = [t.variances.log_noise for t in past[-1].tuned] if past else [np.log(START_NOISE)] * k
+    starts = [Variances(np.zeros(len(stack.maps)), float(noise)) for noise in noises]
+    tuned = settled(moments, stack, starts)
+    report = Start(
+        log_evidence_per_row=sum(t.posterior.log_evidence for t in tuned) / moments.n,
+        iterations=sum(t.evaluations for t in tuned),
+        seconds=time.perf_counter() - begun,
+        name=f"round {index}",
+        held_out=held_out_log_density(tuned, stack, test),
+    )
+    return _Round(stack, tuned, report)
+
+
+def _renewed(
+    source: _Source, atoms: LocalAtoms, found: _Round, rows: Block, rng: np.random.Generator
+) -> LocalAtoms | None:
+    """The atoms with the weakest replaced by candidates that catch most of the residual.
+
+    ``None`` if no candidate catches more than chance.
+    """
+    m, columns = len(atoms.scales), source.wavelet.columns
+    Z = np.asarray(found.stack(rows.X), dtype=np.float64)
+    strength, residuals = np.zeros(m), np.empty_like(rows.y)
+    energies = np.einsum("np,np->p", Z, Z)
+    owner = _atom_of_column(found.stack)
+    for output, tuned in enumerate(found.tuned):
+        mean, noise = tuned.posterior.mean, tuned.posterior.noise_variance
+        strength += np.bincount(owner[owner >= 0], (mean**2 * energies / noise)[owner >= 0], m)
+        residuals[:, output] = (rows.y[:, output] - Z @ mean) / np.sqrt(noise)
+    count = min(POOL * m, MOST_CANDIDATES) // 2
+    share = strength + 1e-12 * (1.0 + strength.max())
+    copies = rng.choice(m, size=count, p=share / share.sum())
+    pool = source.near(atoms.take(copies), rng).joined(source.fresh(count, rng))
+    caught = np.maximum(_caught(pool, rows, residuals) - CHANCE * columns, 0.0)
+    new = min(max(1, int(REPLACED * m)), int((caught > 0).sum()))
+    if new == 0:
+        return None
+    chosen = rng.choice(len(caught), size=new, replace=False, p=caught / caught.sum())
+    strongest = np.sort(np.argsort(strength)[new:])
+    return atoms.take(strongest).joined(pool.take(chosen))
+
+
+def _atom_of_column(stack: Stack) -> IntArray:
+    """The number of the atom that every column belongs to; -1 for the trend."""
+    owners, first = [], 0
+    for part in stack.maps:
+        if isinstance(part, LocalAtoms):
+            m = len(part.scales)
+            owners.append(np.tile(np.arange(first, first + m), part.wavelet.columns))
+            first += m
+        else:
+            owners.append(np.full(part.n_features, -1))
+    return np.concatenate(owners).astype(np.intp)
+
+
+def _caught(pool: LocalAtoms, rows: Block, residuals: Array) -> Array:
+    """χ² that every candidate would catch of the residuals, all outputs together, shape (m,)."""
+    m = len(pool.scales)
+    caught, size = np.empty(m), max(1, 2**22 // max(len(rows), 1))
+    root = rows.root_precision
+    for start in range(0, m, size):
+        part = pool.take(np.arange(start, min(start + size, m)))
+        Z = np.asarray(part(rows.X), dtype=np.float64) * root
+        energy = np.einsum("np,np->p", Z, Z)
+        score = np.sum((Z.T @ (residuals * root)) ** 2, axis=1)
+        chi2 = np.where(energy > 1e-12, score / np.maximum(energy, 1e-12), 0.0)
+        caught[start : start + size] = chi2.reshape(part.wavelet.columns, -1).sum(axis=0)
+    return caught

@@ -1,5 +1,0 @@
-"""A page about a model of a table, and how it does on some rows: one HTML file, whole in itself."""
-
-from rwf.report.page import Page, write_report
-
-__all__ = ["Page", "write_report"]

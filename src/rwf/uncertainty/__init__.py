@@ -1,0 +1,1 @@
+"""What variances need beyond the posterior: noise by place, calibration, gaps, neighbours."""

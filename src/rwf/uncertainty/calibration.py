@@ -1,0 +1,48 @@
+"""Leave-one-out errors over their standard deviations, and what honest variances make of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from rwf._types import Array
+
+ENOUGH_SCORES = 30
+"""So many leave-one-out errors are needed to judge the variances by them."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How the variances of a model compare with its errors.
+
+    Args:
+        scores: leave-one-out errors of some training rows over their standard deviations, shape
+            (n, k).
+    """
+
+    scores: Array
+
+    @property
+    def inflation(self) -> Array:
+        """The factor of all variances that honest errors ask for, shape (k,), at least one.
+
+        It brings the mean square of the scores to one, and 95 % of them into 95 % intervals.
+        """
+        if len(self.scores) < ENOUGH_SCORES:
+            return np.ones(self.scores.shape[1])
+        squares: Array = np.mean(self.scores**2, axis=0)
+        tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
+        return np.maximum(np.maximum(squares, tails**2), 1.0)
+
+    def reach(self, coverage: float) -> Array:
+        """How many enlarged standard deviations hold this share of the errors, shape (k,).
+
+        The quantile is that of split-conformal prediction, for one more row than there are scores.
+        """
+        n = len(self.scores)
+        level = min(1.0, np.ceil((n + 1) * coverage) / n)
+        sizes = np.abs(self.scores) / np.sqrt(self.inflation)
+        reach: Array = np.quantile(sizes, level, axis=0, method="higher")
+        return reach

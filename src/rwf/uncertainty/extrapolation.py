@@ -1,0 +1,88 @@
+r"""What local atoms leave open: where there are few of them, the prior's variance must not vanish.
+
+Far from its atoms a wavelet model says f = 0 with certainty. Block b of local columns has the mean
+prior variance :math:`V_b` over the rows, and carries a share :math:`c_b(x) = \min(1, e_b(x)/l_b)`
+of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and a level :math:`l_b` that all rows
+reach: c = 1 among the data. What is missing, :math:`\sum_b V_b (1 - c_b(x))`, is added to the
+variance of f. A block that a row does without, such as fine atoms at a few edges, is not expected
+anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+
+
+def block_energies(Z: Array, blocks: IntArray) -> Array:
+    """e_b at rows, shape (n, B)."""
+    starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    energies: Array = np.add.reduceat(Z**2, starts, axis=1)
+    return energies
+
+
+def cover_levels(energies: Array, local: Array) -> Array:
+    """l of every block from e at some rows, shape (B,); zero for blocks not local."""
+    return np.where(local, energies.min(axis=0), 0.0)
+
+
+@dataclass(frozen=True)
+class Background:
+    """The variance of local blocks, and how well atoms cover a place.
+
+    Args:
+        levels: l of every block, shape (B,); zero where nothing is to be filled up.
+        variances: V of every block, shape (B,).
+    """
+
+    levels: Array
+    variances: Array
+
+    @classmethod
+    def learn(cls, blocks: IntArray, levels: Array, means: Array, prior_variances: Array) -> Self:
+        """From the block, the mean of z² and the prior variance of every column, shapes (p,)."""
+        variances = np.bincount(blocks, means * prior_variances)
+        return cls(levels, np.where(levels > 0, variances, 0.0))
+
+    def missing(self, energies: Array) -> Array:
+        """The variance to add at rows, shape (n,), from their e, shape (n, B)."""
+        share = energies / np.where(self.levels > 0, self.levels, 1.0)
+        missing: Array = np.maximum(1.0 - share, 0.0) @ self.variances
+        return missing
+
+    def coverage(self, energies: Array) -> Array:
+        """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
+        total = float(self.variances.sum())
+        return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total
+
+
+@dataclass(frozen=True)
+class Remainder:
+    r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
+
+    The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the
+    deviation from it is added, g(r(x) - r̄). With an atom at every row r̄ = 0, and the variance is
+    that of the exact process; with few atoms g = σ²/2r̄ keeps the total above half of what it was.
+
+    Args:
+        share: g c².
+        in_noise: g r̄.
+    """
+
+    share: float = 0.0
+    in_noise: float = 0.0
+
+    @classmethod
+    def learn(cls, variance: float, missing: float, noise: float) -> Self:
+        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
+        average = variance * max(missing, 0.0)
+        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
+        return cls(g * variance, g * average)
+
+    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
+        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
+        return self.share * missing - self.in_noise * noise

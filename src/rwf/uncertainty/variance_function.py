@@ -1,0 +1,113 @@
+r"""Variances that vary with x: v(x), with log v on a few local features.
+
+.. math:: e_i \sim N\!\left(0,\; s_i + v(x_i)\right), \qquad \log v(x) = \theta_0 + B(x)\,\theta
+
+from leave-one-out errors e and their function variances s, by maximal likelihood with a unit
+Gaussian prior on θ. Of noise that varies so, rows are divided by √v(x), and everything else stays
+as it is: moments add.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rwf._types import Array
+from rwf.data.rows import Block
+from rwf.features.lattice import DENSITY, draw_frame
+from rwf.features.stack import Stack
+from rwf.features.trend import LinearFeatures
+from rwf.inference.optimize import maximize
+from rwf.wavelets import CompactHat
+
+COARSE = 8
+"""Local features per input column that carry the logarithm of a noise variance."""
+
+
+@dataclass(frozen=True)
+class VarianceShape:
+    """v(x), for inputs in standardised units.
+
+    Args:
+        features: B.
+        weights: θ, shape (q,).
+        level: θ₀.
+        bounds: smallest and largest log v that rows have shown; beyond the data it stays there.
+    """
+
+    features: Stack
+    weights: Array
+    level: float
+    bounds: tuple[float, float]
+
+    def __call__(self, X: Array) -> Array:
+        """v at rows, shape (n,)."""
+        log_v = self.level + np.asarray(self.features(X), dtype=np.float64) @ self.weights
+        v: Array = np.exp(np.clip(log_v, *self.bounds))
+        return v
+
+    @property
+    def name(self) -> str:
+        """Of this variance and no other; it is of all bits, as rows weighted by it are."""
+        content = np.array([*self.weights, self.level, *self.bounds]).tobytes()
+        return f"variance {hashlib.sha256(content).hexdigest()[:16]}"
+
+    def on(self, rows: Block) -> Block:
+        """The rows with their noise."""
+        return replace(rows, noise=self(rows.X))
+
+    def times(self, factor: float) -> VarianceShape:
+        """v larger by a factor."""
+        step, (low, high) = float(np.log(factor)), self.bounds
+        return replace(self, level=self.level + step, bounds=(low + step, high + step))
+
+    def relative(self, rows: Block) -> VarianceShape:
+        """v in units in which the mean of 1/v over rows is one: weighted moments stay means."""
+        return self.times(float(np.average(1.0 / self(rows.X), weights=rows.weights)))
+
+
+def learn_variance(
+    rows: Block,
+    errors: Array,
+    variances: Array | float,
+    rng: np.random.Generator,
+    *,
+    coarse: int = COARSE,
+    least: float = 0.0,
+) -> VarianceShape:
+    """v from leave-one-out errors of rows, shape (n, k), beside variances that are known.
+
+    Args:
+        rows: in standardised units; of the targets nothing is needed.
+        errors: of unit size, more or less.
+        variances: s, shaped as the errors.
+        rng: draws the features.
+        coarse: local features per input column that carry log v, beside a linear trend.
+        least: below which v does not fall.
+    """
+    X, weights, d = rows.X, rows.weights, rows.X.shape[1]
+    local = draw_frame(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()
+    features = Stack((LinearFeatures(d), *local))
+    B = np.asarray(features(X), dtype=np.float64)
+    unit = np.maximum(np.abs(B).max(axis=0), 1e-12)
+    B /= unit
+    squares = errors**2
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        own = np.exp(np.clip(theta[0] + B @ theta[1:], -50.0, 50.0))[:, None]
+        total = variances + own
+        value = -0.5 * float(weights @ (np.log(total) + squares / total).sum(axis=1))
+        slope = weights * (0.5 * own * (squares / total - 1.0) / total).sum(axis=1)
+        gradient = np.append(slope.sum(), slope @ B - theta[1:])
+        return value - 0.5 * float(theta[1:] @ theta[1:]), gradient
+
+    start = np.zeros(1 + B.shape[1])
+    bounds = np.tile([-20.0, 20.0], (len(start), 1))
+    top = maximize(objective, start, bounds, max_iter=100, ftol=1e-9, gtol=1e-5, corrections=10)
+    log_v = top.x[0] + B @ top.x[1:]
+    if least > 0:
+        log_v = np.maximum(log_v, np.log(least))
+    span = (float(log_v.min()), float(log_v.max()))
+    return VarianceShape(features, top.x[1:] / unit, float(top.x[0]), span)

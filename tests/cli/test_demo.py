@@ -1,0 +1,61 @@
+"""The demo is a fair comparison, and it leaves one whole figure behind."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rwf.cli import demonstration as demo
+from rwf.diagnostics.metrics import METRICS
+
+SMALL = {"n_train": 120, "n_test": 60, "n_components": 24, "n_restarts": 1}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    return demo.run_demo(tmp_path_factory.mktemp("demo") / "made" / "here", **SMALL, random_state=3)
+
+
+def test_every_method_is_scored_by_every_metric(result):
+    assert [row.method for row in result.rows] == list(demo.METHODS)
+    for row in result.rows:
+        assert set(row.scores) == set(METRICS)
+        assert np.isfinite(list(row.scores.values())).all()
+        assert row.seconds > 0
+
+
+def test_every_method_has_the_columns_asked_for_and_at_most_a_trend_more(result):
+    *equal, sparse = result.rows
+    for row in equal:
+        assert 24 <= row.features <= 24 + 2
+    assert sparse.method == "RWF, sparse"
+
+
+def test_the_same_seed_gives_the_same_scores(result, tmp_path):
+    again = demo.run_demo(tmp_path, **SMALL, random_state=3)
+    for first, second in zip(result.rows, again.rows, strict=True):
+        assert_allclose(list(first.scores.values()), list(second.scores.values()), rtol=1e-6)
+
+
+def test_the_figure_is_a_png_and_nothing_else_is_left(result):
+    assert [path.name for path in result.figure.parent.iterdir()] == ["demo.png"]
+    assert result.figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_the_old_one(tmp_path):
+    class Broken(demo.Figure):
+        def savefig(self, path, **options):
+            path.write_text("half")
+            raise OSError("disk full")
+
+    target = tmp_path / "demo.png"
+    target.write_text("old")
+    with pytest.raises(OSError, match="disk full"):
+        demo._save(Broken(), target)
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
+    assert target.read_text() == "old"
+
+
+@pytest.mark.parametrize("sizes", [{"n_train": 1}, {"n_test": 0}])
+def test_too_few_rows_are_refused(sizes, tmp_path):
+    with pytest.raises(ValueError, match="at least 2 and 1"):
+        demo.run_demo(tmp_path, **SMALL | sizes)

@@ -1,0 +1,535 @@
+"""The regressors as a user meets them: identities, streaming, merging, several outputs."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rwf
+from rwf import (
+    Box,
+    IncompatibleModelsError,
+    NoImprovementWarning,
+    RandomFourierFeatures,
+    RandomWaveletFeatures,
+    RFFRegressor,
+    RWFRegressor,
+)
+from rwf.estimators.random_state import generator
+from rwf.uncertainty.calibration import Calibration
+
+REGRESSORS = {
+    "projected": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
+    "independent": lambda **k: RWFRegressor(
+        40, prior="independent", n_restarts=0, max_iter=10, random_state=3, **k
+    ),
+    "paper": lambda **k: RWFRegressor.from_paper(
+        40, n_restarts=0, max_iter=10, random_state=3, **k
+    ),
+    "rff": lambda **k: RFFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
+each_regressor = pytest.mark.parametrize("make", REGRESSORS.values(), ids=REGRESSORS)
+
+
+@parametrize_with_checks(
+    [
+        RWFRegressor(),
+        RWFRegressor(prior="independent"),
+        RFFRegressor(),
+        RandomWaveletFeatures(),
+        RandomFourierFeatures(),
+    ]
+)
+def test_estimators_keep_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(3.0, 2.0, (120, 2))
+    y = 5.0 + 2.0 * np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=120)
+    return X, y
+
+
+@pytest.fixture
+def queries(rng):
+    return rng.normal(3.0, 2.5, (25, 2))
+
+
+class FiniteKernel(Kernel):
+    """k(x, x′) = z(x)ᵀΛz(x′) of a fitted model in units of y, for scikit-learn's regressor."""
+
+    def __init__(self, features, prior):
+        self.features = features
+        self.prior = prior
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        Z = [self.features(A) for A in (X, X if Y is None else Y)]
+        return (Z[0] * self.prior) @ Z[1].T
+
+    def diag(self, X):
+        return np.diag(self(X))
+
+    def is_stationary(self):
+        return False
+
+
+@pytest.mark.parametrize("kind", ["independent", "paper", "rff"])
+def test_predictions_equal_those_of_scikit_learns_gaussian_process_with_the_same_kernel(
+    kind, data, queries
+):
+    X, y = data
+    plain = {"fill": False} if kind == "independent" else {}
+    model = REGRESSORS[kind](**plain).fit(X, y)
+    center = model.model_.scaler.y.center[0]
+    kernel = FiniteKernel(model.model_.features, model.prior_variances_)
+    peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
+    peer.fit(X, y - center)
+    mean, covariance = model.predict(queries, return_cov=True)
+    peer_mean, peer_covariance = peer.predict(queries, return_cov=True)
+    scale = np.abs(y).max()
+    assert_allclose(mean - center, peer_mean, atol=1e-7 * scale)
+    noise = model.noise_variance_ * np.eye(len(queries))
+    assert_allclose(covariance - noise, peer_covariance, atol=1e-7 * scale**2)
+    assert_allclose(model.log_marginal_likelihood(), peer.log_marginal_likelihood_value_, rtol=1e-8)
+
+
+class MixturePlusTrend(Kernel):
+    """The projected model's own kernel, without any atoms, in the units of y."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        A, B = (self.model.scaler.inputs(V) for V in (X, X if Y is None else Y))
+        atoms, _, linear = self.model.shape.features.maps
+        c2, g2, b2 = np.exp(self.model.tuned[0].variances.log_priors)
+        K = c2 * atoms.kernel(A, B) + g2 + b2 * linear(A) @ linear(B).T
+        return K * self.model.scaler.y.scale[0] ** 2
+
+    def diag(self, X):
+        return np.diag(self(X))
+
+    def is_stationary(self):
+        return False
+
+
+def test_with_an_atom_at_every_row_projected_weights_are_the_exact_gaussian_process(data, queries):
+    X, y = data
+    model = RWFRegressor(prior="projected", n_restarts=0, max_iter=10, random_state=3).fit(X, y)
+    center = model.model_.scaler.y.center[0]
+    kernel = MixturePlusTrend(model.model_)
+    peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
+    peer.fit(X, y - center)
+    mean, covariance = model.predict(queries, return_cov=True)
+    peer_mean, peer_covariance = peer.predict(queries, return_cov=True)
+    noise = model.noise_variance_ * np.eye(len(queries))
+    # Equal up to the jitter of K_TT, 1e-8 of k(x, x). In a direction of eigenvalue λ it changes
+    # predictions by √λ·jitter/(λ + jitter), at worst by ½√jitter = 5e-5 of k's scale.
+    assert_allclose(mean - center, peer_mean, atol=1e-4)
+    assert_allclose(covariance - noise, peer_covariance, atol=1e-4)
+    value = peer.log_marginal_likelihood_value_
+    assert_allclose(model.log_marginal_likelihood(), value, rtol=1e-5)
+
+
+def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
+    """Between its atoms a small dictionary knows nothing, and says so."""
+    x = np.sort(rng.uniform(3.0, 5.0, 800))
+    y = np.sin(40 * x) + 0.05 * rng.normal(size=800)
+    test = rng.uniform(3.0, 5.0, 2000)
+    for n_components in (15, 60, 800):
+        model = RWFRegressor(n_components, prior="projected", random_state=0).fit(x[:, None], y)
+        mean, std = model.predict(test[:, None], return_std=True)
+        z = (np.sin(40 * test) + 0.05 * rng.normal(size=2000) - mean) / std
+        assert (np.abs(z) < 1.96).mean() > 0.9, n_components
+        assert 0.5 < np.sqrt(np.mean(z**2)) < 1.3
+
+
+@each_regressor
+def test_pieces_merges_and_one_fit_agree_for_a_fixed_shape(make, data, queries, rng):
+    X, y = data
+    whole = make().fit(X, y)
+    order = rng.permutation(len(y))
+    parts = np.split(order, [13, 14, 80])
+
+    streamed = whole.without_rows()
+    for part in parts:
+        streamed.partial_fit(X[part], y[part])
+
+    merged = whole.without_rows().partial_fit(X[parts[0]], y[parts[0]])
+    for part in parts[1:]:
+        merged.merge(whole.without_rows().partial_fit(X[part], y[part]))
+
+    expected = whole.predict(queries, return_std=True)
+    for model in (streamed, merged):
+        for a, b in zip(model.predict(queries, return_std=True), expected, strict=True):
+            assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+        assert_allclose(
+            model.log_marginal_likelihood(), whole.log_marginal_likelihood(), rtol=1e-10
+        )
+        assert model.model_.statistics.n == 120
+
+
+def test_partial_fit_alone_starts_with_fit_and_learns_from_later_rows(data, queries):
+    X, y = data
+    make = REGRESSORS["projected"]
+    model = make().partial_fit(X[:60], y[:60])
+    assert_array_equal(model.predict(queries), make().fit(X[:60], y[:60]).predict(queries))
+    before = model.log_marginal_likelihood()
+    model.partial_fit(X[60:], y[60:])
+    assert model.model_.statistics.n == 120
+    assert model.log_marginal_likelihood() != before
+
+
+def test_models_with_other_features_cannot_be_merged(data):
+    X, y = data
+    a = RWFRegressor(30, n_restarts=0, max_iter=3, random_state=1).fit(X, y)
+    b = RWFRegressor(30, n_restarts=0, max_iter=3, random_state=2).fit(X, y)
+    with pytest.raises(IncompatibleModelsError, match="without_rows"):
+        a.merge(b)
+
+
+def test_a_model_without_rows_asks_for_them(data):
+    X, y = data
+    blank = REGRESSORS["projected"]().fit(X, y).without_rows()
+    with pytest.raises(ValueError, match="partial_fit"):
+        blank.predict(X)
+
+
+@each_regressor
+def test_samples_have_the_mean_and_covariance_of_the_prediction(make, data, queries):
+    model = make().fit(*data)
+    mean, covariance = model.predict(queries, return_cov=True)
+    _, std = model.predict(queries, return_std=True)
+    assert_allclose(std**2, np.diag(covariance), rtol=1e-9)
+    n = 40_000
+    draws = model.sample_y(queries, n, random_state=1)
+    assert draws.shape == (25, n)
+    assert (np.abs(draws.mean(1) - mean) < 5 * std / np.sqrt(n)).all()
+    error = np.sqrt((np.outer(std**2, std**2) + covariance**2) / n)
+    assert (np.abs(np.cov(draws) - covariance) < 5 * error).all()
+    functions = model.sample_y(queries, n, random_state=1, noise=False)
+    assert_allclose(
+        np.var(functions, axis=1),
+        std**2 - model.noise_variance_,
+        atol=5 * std.max() ** 2 * np.sqrt(2 / n),
+    )
+
+
+def test_intervals_hold_the_asked_share_of_the_predictive_distribution(data, queries):
+    model = REGRESSORS["projected"]().fit(*data)
+    low, high = model.predict_interval(queries, coverage=0.8)
+    draws = model.sample_y(queries, 20_000, random_state=0)
+    inside = ((draws > low[:, None]) & (draws < high[:, None])).mean()
+    assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 / 20_000)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_interval(queries, coverage=95)
+
+
+def test_calibrated_intervals_hold_errors_that_are_not_normal(rng):
+    X = rng.uniform(3.0, 5.0, (1500, 1))
+    noise = rng.standard_t(2.5, 1500)  # heavy tails: normal quantiles are too narrow far out
+    y = np.sin(3 * X[:, 0]) + 0.1 * noise
+    model = RWFRegressor(200, random_state=0).fit(X[:750], y[:750])
+    low, high = model.predict_interval(X[750:], coverage=0.8, calibration="loo")
+    inside = ((y[750:] > low) & (y[750:] < high)).mean()
+    # Both the 750 scores and the 750 tests have sampling error.
+    assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 * (1 / 750 + 1 / 750))
+    wide = model.predict_interval(X[750:], coverage=0.8)
+    assert (high - low).mean() < (wide[1] - wide[0]).mean()  # a few outliers make those too wide
+    with pytest.raises(ValueError, match="'gaussian' or 'loo'"):
+        model.predict_interval(X, calibration="split")
+
+
+def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, queries):
+    X, y = data
+    model = REGRESSORS["projected"]().fit(X, y)
+    fitted = model.model_
+    forced = dataclasses.replace(fitted, calibration=Calibration(np.full((120, 1), 2.0)))
+    assert_allclose(forced.inflation, 4.0)
+    tails = np.where(np.arange(100) < 7, 2.5, 0.1)[:, None]  # 7 % beyond a 95 % interval
+    assert_allclose(
+        dataclasses.replace(fitted, calibration=Calibration(tails)).inflation, (2.5 / 1.959964) ** 2
+    )
+    mean, std = fitted.predict(queries)
+    forced_mean, forced_std = forced.predict(queries)
+    assert_allclose(forced_mean, mean, rtol=1e-9)
+    assert_allclose(forced_std, std * np.sqrt(4.0 / fitted.inflation), rtol=1e-6)
+    tuned = forced.tuned[0]
+    assert_allclose(tuned.variances.noise_variance, tuned.posterior.noise_variance)
+    groups = forced.shape.features.groups
+    assert_allclose(tuned.variances.prior_variances(groups), tuned.posterior.prior_variances)
+    too_few = dataclasses.replace(fitted, calibration=Calibration(np.full((5, 1), 2.0)))
+    assert_allclose(too_few.inflation, 1.0)
+
+
+@each_regressor
+def test_several_outputs_share_features_and_have_their_own_noise(make, data, queries, rng):
+    X, y = data
+    Y = np.column_stack([y, 3.0 - 10 * X[:, 1] + 4.0 * rng.normal(size=120)])
+    model = make().fit(X, Y)
+    mean, std = model.predict(queries, return_std=True)
+    assert mean.shape == std.shape == (25, 2)
+    assert model.predict(queries, return_cov=True)[1].shape == (25, 25, 2)
+    assert model.sample_y(queries, 7).shape == (25, 2, 7)
+    assert model.noise_variance_[1] > 5 * model.noise_variance_[0]
+    assert model.prior_variances_.shape == (model.n_features_out_, 2)
+    for output in (0, 1):
+        single = model.model_.statistics.posterior(
+            output,
+            model.model_.tuned[output].posterior.prior_variances,
+            model.model_.tuned[output].posterior.noise_variance,
+        )
+        Z = model.model_.features(queries)
+        unit = model.model_.scaler.y
+        assert_allclose(
+            mean[:, output], unit.scale[output] * (Z @ single.mean) + unit.center[output]
+        )
+
+
+@each_regressor
+@pytest.mark.parametrize("factor", [1e-6, 1e6, 7.3])
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+def test_units_do_not_matter(make, factor, shift, data, queries):
+    X, y = data
+    expected = make().fit(X, y).predict(queries, return_std=True)
+    scale = np.abs(expected[0]).max()
+    moved = make().fit(factor * (X + shift), y).predict(factor * (queries + shift), return_std=True)
+    for a, b in zip(moved, expected, strict=True):
+        assert_allclose(a, b, atol=1e-6 * scale)
+    mean, std = make().fit(X, factor * (y + shift)).predict(queries, return_std=True)
+    assert_allclose(mean / factor - shift, expected[0], atol=1e-6 * scale)
+    assert_allclose(std / factor, expected[1], atol=1e-6 * scale)
+
+
+def test_the_order_of_rows_does_not_matter(data, queries, rng):
+    X, y = data
+    order = rng.permutation(len(y))
+    a = REGRESSORS["projected"]().fit(X, y).predict(queries)
+    b = REGRESSORS["projected"]().fit(X[order], y[order]).predict(queries)
+    assert_allclose(a, b, rtol=1e-9)
+
+
+def test_rows_that_are_sampled_do_not_follow_the_seed_that_made_them():
+    # Data and model with the same seed, as in every notebook: the sample must still be uniform.
+    x = np.random.default_rng(0).uniform(size=5000)
+    u = generator(0).uniform(size=5000)
+    assert abs(np.corrcoef(x, u)[0, 1]) < 5 / np.sqrt(5000)
+
+
+def test_the_same_seed_gives_the_same_model(data, queries):
+    a, b = (REGRESSORS["projected"]().fit(*data).predict(queries) for _ in range(2))
+    assert_array_equal(a, b)
+    generators = [
+        RWFRegressor(30, max_iter=3, n_restarts=0, random_state=np.random.RandomState(5))
+        for _ in "ab"
+    ]
+    a, b = (model.fit(*data).predict(queries) for model in generators)
+    assert_array_equal(a, b)
+
+
+def test_the_literal_recipe_has_the_papers_features(data):
+    X, y = data
+    model = RWFRegressor.from_paper(25, max_iter=1, n_restarts=0, random_state=0).fit(X, y)
+    span = np.ptp(X, axis=0).max()
+    length = model.length_scales_[0, 0]
+    s = model.scales_ * length / span
+    t, middle = model.shifts_, (X.min(0) + X.max(0)) / 2
+    A, T = (X - middle) / span, (t - middle) / span
+    r2 = ((A[:, None] - T) ** 2).sum(-1) / s**2
+    # d = 2: C⁻² = π (1 - 2 + 2·4/4) = π.
+    expected = s**-1.0 * np.pi**-0.5 * (1 - r2) * np.exp(-r2 / 2) / np.sqrt(25)
+    assert_allclose(model.model_.features(X), expected, atol=1e-12 * np.abs(expected).max())
+    assert (t >= X.min(0)).all()
+    assert (t <= X.max(0)).all()
+    assert (model.model_.tuned[0].posterior.prior_variances == 1.0).all()
+
+
+def test_fitted_attributes_are_in_the_units_of_the_data(data):
+    X, y = data
+    model = REGRESSORS["independent"]().fit(X, y)
+    rows = {tuple(row) for row in np.round(X, 9)}
+    assert all(tuple(t) in rows for t in np.round(model.shifts_, 9))
+    assert model.length_scales_.shape == (3, 2)
+    assert model.scales_.shape == (40,)
+    assert model.n_features_out_ == 40 + 3
+    assert 0.1**2 < model.noise_variance_ < 0.4**2
+    assert model.log_marginal_likelihood_value_ == model.log_marginal_likelihood()
+
+
+def test_a_users_own_shift_sampler_works_in_the_units_of_the_data(data):
+    X, y = data
+    seen = {}
+
+    def left_half(X, m, rng):
+        seen["X"] = X
+        return np.column_stack([rng.uniform(-1, 0, m), rng.uniform(10, 11, m)])
+
+    model = RWFRegressor(
+        20, prior="independent", shifts=left_half, n_restarts=0, max_iter=2, random_state=0
+    ).fit(X, y)
+    assert_allclose(np.sort(seen["X"], axis=0), np.sort(X, axis=0), rtol=1e-9)
+    assert (model.shifts_[:, 0] <= 1e-9).all()
+    assert (model.shifts_[:, 1] >= 10 - 1e-9).all()
+    with pytest.raises(ValueError, match=r"must return \(\d+, 2\)"):
+        RWFRegressor(
+            20, prior="independent", shifts=lambda X, m, rng: np.zeros((m, 5)), random_state=0
+        ).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wavelet",
+    [
+        "mexican_hat",
+        "compact_hat",
+        "morlet",
+        "complex_morlet",
+        "gaussian_derivative",
+        "haar",
+        "db4",
+    ],
+)
+@pytest.mark.parametrize("shifts", ["data", "box", "hull", Box(0.3)])
+def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
+    X, y = data
+    model = RWFRegressor(
+        60, wavelet=wavelet, shifts=shifts, n_restarts=0, max_iter=8, random_state=1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoImprovementWarning)
+        assert model.fit(X, y).score(X, y) > 0.2
+
+
+def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data, rng):
+    X, y = data
+    report = RWFRegressor(40, n_restarts=1, max_iter=10, random_state=0).fit(X, y).fit_report_
+    assert len(report.starts) == 2
+    assert report.n_rows == 120
+    assert report.statistics == "gram"
+    assert report.jitter == 0.0
+    assert set(report.seconds) == {"shape", "pass and tuning", "calibration"}
+    assert report.nll < report.linear_nll < report.constant_nll
+    # The constant's leave-one-out density, computed the long way.
+    direct = []
+    for i in range(len(y)):
+        rest = np.delete(y, i)
+        spread = y.var(ddof=1) * (1 + 1 / (len(y) - 1))
+        direct.append(0.5 * np.log(2 * np.pi * spread) + 0.5 * (y[i] - rest.mean()) ** 2 / spread)
+    assert_allclose(report.constant_nll, np.mean(direct), rtol=1e-6)
+
+
+def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
+    X, y = data
+    with pytest.warns(NoImprovementWarning, match="no better than a trivial one") as caught:
+        RWFRegressor(60, random_state=0).fit(X, rng.normal(size=120))
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RWFRegressor(60, random_state=0).fit(X, y)
+
+
+def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
+    X, y = data
+
+    def is_projected(columns, **parameters):
+        model = RWFRegressor(20, n_restarts=0, max_iter=2, random_state=0, **parameters)
+        return model.fit(X[:, :columns], y).model_.projected is not None
+
+    assert is_projected(2)  # 120 rows are too few to hold some back and let them choose
+    assert is_projected(1, prior="projected")
+    assert not is_projected(2, wavelet="haar")
+    assert not is_projected(2, prior="independent")
+
+
+def test_in_low_dimension_held_out_rows_choose_the_prior(rng):
+    x = np.sort(rng.uniform(size=400))
+    steps = np.where(x < 0.31, -1.0, np.where(x < 0.64, 1.0, 0.2)) + 0.02 * rng.normal(size=400)
+    model = RWFRegressor(60, n_restarts=0, max_iter=10, random_state=0).fit(x[:, None], steps)
+    starts = model.fit_report_.starts
+    best = next(start for start in starts if start.chosen)
+    assert best.name.startswith("prior '")
+    others = [s for s in starts if s.name.startswith("prior '") and s is not best]
+    assert len(others) == 2
+    chosen = best.name.split("'")[1]
+    assert chosen not in {other.name.split("'")[1] for other in others}
+    again = RWFRegressor(60, prior=chosen, n_restarts=0, max_iter=10, random_state=0)
+    again.fit(x[:, None], steps)
+    assert type(again.model_.shape.features.maps[0]) is type(model.model_.shape.features.maps[0])
+
+
+def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
+    REGRESSORS["projected"](verbose=1).fit(*data)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "start 1/1" in shown.err
+    assert "fitted 120 rows" in shown.err
+    REGRESSORS["projected"]().fit(*data)
+    assert capsys.readouterr().err == ""
+
+
+def test_models_copy_pickle_and_clone(data, queries):
+    model = REGRESSORS["projected"]().fit(*data)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(twin.predict(queries), model.predict(queries))
+    assert not hasattr(clone(model), "model_")
+
+
+def test_estimators_work_in_pipelines_searches_and_with_frames(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["depth", "heat"])
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RWFRegressor(30, n_restarts=0, max_iter=3, random_state=0)),
+        {"rwfregressor__wavelet": ["mexican_hat", "db4"]},
+        cv=2,
+    ).fit(frame, y)
+    assert search.predict(frame).shape == (120,)
+    names = RandomWaveletFeatures(5).set_output(transform="pandas").fit_transform(frame).columns
+    assert list(names) == [f"randomwaveletfeatures{i}" for i in range(5)]
+
+
+def test_transformed_features_approximate_a_kernel(data):
+    X, _ = data
+    Z = RandomFourierFeatures(4000, length_scale=[1.5, 3.0], random_state=0).fit_transform(X)
+    r2 = (((X[:, None] - X) / [1.5, 3.0]) ** 2).sum(-1)
+    # One pair of features has variance (1 + k(2τ))/2 - k² <= 1/2, and there are 2000 pairs.
+    assert np.abs(Z @ Z.T - np.exp(-r2 / 2)).max() < 6 * np.sqrt(0.5 / 2000)
+    single = RandomWaveletFeatures(50, random_state=0).fit(X)
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_public_names_are_all_there_and_no_others_load():
+    for name in rwf.__all__:
+        assert getattr(rwf, name).__module__.startswith("rwf.")
+    assert set(dir(rwf)) == set(rwf.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        rwf.Nothing  # noqa: B018
+
+
+PRIORS = ("auto", "independent", "projected", "cells", "adaptive", "sparse")
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_notebooks_can_list_and_show_a_model_of_every_prior(prior, rng):
+    X = np.sort(rng.uniform(2.0, 5.0, (80, 1)), axis=0)
+    y = np.where(X[:, 0] > 3.5, 4.0, 1.0) + 0.1 * rng.normal(size=80)
+    model = RWFRegressor(prior=prior, max_iter=2, n_restarts=0, random_state=0).fit(X, y)
+    assert "predict" in dir(model)
+    assert "RWFRegressor" in model._repr_html_()
+    if not hasattr(model, "scales_"):
+        with pytest.raises(AttributeError, match="exist for prior="):
+            _ = model.shifts_

@@ -1,0 +1,255 @@
+"""The second opinion of the nearest rows: when it is asked, what it adds, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rwf.data.rows import Block
+from rwf.features import ConstantFeatures, LinearFeatures, Stack
+from rwf.inference.multifrontal import (
+    AtomTree,
+    accumulate_tree,
+    draw_tree_frame,
+    power_law,
+    settle_tree,
+)
+from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.uncertainty.blending import (
+    Heard,
+    LocalScale,
+    Trust,
+    Voice,
+    _voices,
+    learn_local_layer,
+    rows_to_judge,
+)
+from rwf.uncertainty.vecchia import Kernel, NeighbourGP
+from rwf.wavelets.radial import Bump
+
+
+def terrain(n, rng, d=2):
+    """Smooth on the left and rough on the right of the first input, nearly without noise."""
+    X = rng.uniform(1.0, 2.0, (n, d))
+    rough = np.prod(np.sin(60.0 * X), axis=1) * np.where(X[:, 0] > 1.5, 1.0, 0.02)
+    return X, 3.0 + X.sum(axis=1) + rough + rng.normal(0.0, 0.002, n)
+
+
+class Fitted:
+    """A tree of few atoms on some rows, and its layer."""
+
+    def __init__(self, X, y, rng, n_features=60):
+        local = draw_tree_frame(Bump(), X, n_features, rng)
+        features = Stack((LinearFeatures(X.shape[1]), *local, ConstantFeatures()))
+        tree = AtomTree.of(features, X.shape[1])
+        moments = accumulate_tree(tree, [Block(X, y[:, None], np.ones(len(X)))], 1)
+        self.posterior = settle_tree(moments, 0, features.groups, power_law(features)).posterior
+        held = rows_to_judge(len(X), rng)
+        unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
+        found = learn_local_layer(X, y, held, unseen, rng)
+        self.layer = None if found is None else found.layer
+
+    def predict(self, X):
+        model = self.posterior.predict(X)
+        return model, self.layer.predict(X, model)
+
+
+def scores(y, p):
+    return (y - p.mean) / np.sqrt(p.variance)
+
+
+def density(y, p):
+    return float(normal_log_density(y - p.mean, p.variance).mean())
+
+
+def rmse(y, p):
+    return float(np.sqrt(np.mean((y - p.mean) ** 2)))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(4)
+    X, y = terrain(5000, rng)
+    return Fitted(X[:3500], y[:3500], rng), X[3500:], y[3500:]
+
+
+def test_it_adds_what_atoms_are_too_coarse_for(fitted):
+    model, X, y = fitted
+    alone, both = model.predict(X)
+    assert rmse(y, both) < 0.5 * rmse(y, alone)
+    gain = density(y, both) - density(y, alone)
+    assert model.layer.gain == pytest.approx(gain, rel=0.15)
+
+
+def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(fitted):
+    model, X, y = fitted
+    _, both = model.predict(X)
+    for side in (X[:, 0] < 1.48, X[:, 0] > 1.52):
+        covered = np.mean(np.abs(scores(y, both)[side]) < 1.96)
+        assert 0.9 < covered < 0.99
+    deviation = np.sqrt(both.variance)
+    assert deviation[X[:, 0] > 1.52].mean() > 5 * deviation[X[:, 0] < 1.48].mean()
+
+
+def test_squares_are_relative_to_those_of_all_rows(fitted):
+    model, _, _ = fitted
+    assert model.layer.squares.mean() == pytest.approx(1.0)
+
+
+def test_far_from_rows_the_model_is_followed(fitted):
+    model, _, _ = fitted
+    far = np.array([[1.5, 9.0], [-20.0, 3.0]])
+    certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
+    found = model.layer.predict(far, certain)
+    assert_allclose(found.mean, certain.mean, atol=1e-4)
+    # There is no row nearby, so that the scale is one.
+    voices = model.layer.voices
+    heard = sum(voice.weight for voice in voices)
+    factor = sum(voice.weight * voice.trust.model for voice in voices) + 1.0 - heard
+    assert_allclose(found.variance, factor * certain.variance, rtol=1e-2)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_it_helps_in_one_and_three_dimensions(d, rng):
+    X = rng.uniform(1.0, 2.0, (2300, d))
+    y = np.sin((150.0 if d == 1 else 12.0) * X).sum(axis=1) + rng.normal(0.0, 0.02, len(X))
+    model = Fitted(X[:2000], y[:2000], rng, n_features=30)
+    alone, both = model.predict(X[2000:])
+    assert rmse(y[2000:], both) < 0.5 * rmse(y[2000:], alone)
+    assert 0.9 < np.mean(np.abs(scores(y[2000:], both)) < 1.96) < 0.99
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_only_noise_is_left_there_is_no_layer(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1.0, 2.0, (1000, 2))
+    y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 1000)
+    assert Fitted(X, y, rng).layer is None
+
+
+def test_few_or_constant_rows_have_no_layer(rng):
+    X = rng.normal(2.0, 1.0, (400, 2))
+    for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
+        held = rows_to_judge(rows, rng)
+        unseen = Prediction(y[held], np.ones(len(held)))
+        assert learn_local_layer(X[:rows], y[:rows], held, unseen, rng) is None
+
+
+def test_repeated_rows_are_no_failure(rng):
+    X, y = terrain(500, rng)
+    X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3) + rng.normal(0.0, 0.01, 1500)
+    model = Fitted(X, y, rng)
+    _, both = model.predict(X[:30])
+    assert np.isfinite(both.mean).all()
+    assert (both.variance > 0).all()
+
+
+def test_units_of_y_do_not_matter(rng):
+    X, y = terrain(900, rng)
+    held = rows_to_judge(800, rng)
+    constant = Prediction(np.full(900, 6.0), np.full(900, 0.1))
+
+    def predicted(factor, shift):
+        model = Prediction(factor * constant.mean + shift, factor**2 * constant.variance)
+        unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
+        generator = np.random.default_rng(8)
+        found = learn_local_layer(X[:800], factor * y[:800] + shift, held, unseen, generator)
+        return found.layer.predict(X[800:], there)
+
+    one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
+    assert_allclose((other.mean + 9.0) / 50.0, one.mean, rtol=1e-6)
+    assert_allclose(other.variance / 2500.0, one.variance, rtol=1e-6)
+
+
+# -------------------------------------------------------------------------------------- its parts
+
+
+def test_the_blend_has_the_least_variance_of_all_weights(rng):
+    model = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    neighbours = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    trust, scale = Trust(0.7, 1.4, 0.6), rng.uniform(0.5, 2.0, 30)
+    found = trust.blend(model, neighbours, scale)
+    a, b = np.sqrt(0.7 * model.variance), np.sqrt(1.4 * neighbours.variance)
+    weights = np.linspace(0.0, 1.0, 20001)[:, None]
+    variances = scale * (
+        ((1 - weights) * a) ** 2 + (weights * b) ** 2 + 1.2 * weights * (1 - weights) * a * b
+    )
+    assert_allclose(found.variance, variances.min(axis=0), rtol=1e-6)
+    best = weights[variances.argmin(axis=0), 0]
+    assert_allclose(found.mean, (1 - best) * model.mean + best * neighbours.mean, atol=1e-3)
+
+
+def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
+    X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
+    squares = np.repeat([0.2, 1.8], 50)
+    gp = NeighbourGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
+    distances, near = gp.nearest(np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]), 30)
+    found = LocalScale(nearby=20, prior_rows=0.5, radius=1.0)(distances, squares[near])
+    assert_allclose(found[:2], [0.2, 1.8], atol=0.03)
+    assert found[2] == 1.0
+
+
+def test_a_scale_asks_no_more_rows_than_it_says():
+    distances, squares = np.zeros((1, 3)), np.array([[2.0, 4.0, 900.0]])
+    assert LocalScale(2, prior_rows=1.0, radius=1.0)(distances, squares) == pytest.approx(7.0 / 3.0)
+
+
+def two_opinions(rng, n=300, better=1.0):
+    """A model that errs by one, and neighbours that err by ``better``; scores of one everywhere."""
+    y = rng.normal(5.0, 3.0, n)
+    model = Prediction(y + rng.normal(0.0, 1.0, n), np.ones(n))
+    neighbours = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
+    return y, Heard(model, neighbours, np.ones((n, 80)), np.ones((n, 80)))
+
+
+def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
+    _, heard = two_opinions(rng, 7, better=0.3)
+    scale = LocalScale(20, 4.0, 1.0)
+    voices = [Voice(0.5, scale, Trust(1.3, 0.8, 0.2)), Voice(0.2, scale, Trust(2.0, 1.0, 0.9))]
+    found = heard.average(voices)
+    parts = [v.trust.blend(heard.model, heard.neighbours, np.ones(7)) for v in voices]
+    draws = [
+        w * np.array([p.mean, p.variance + p.mean**2])
+        for w, p in zip([0.5, 0.2, 0.3], [*parts, heard.model], strict=True)
+    ]
+    mean, square = np.sum(draws, axis=0)
+    assert_allclose(found.mean, mean)
+    assert_allclose(found.variance, square - mean**2)
+
+
+def test_voices_are_weighed_by_the_fourth_root_of_the_densities_they_give(rng):
+    y, heard = two_opinions(rng, better=2.0)
+    voices = _voices(heard, y)
+
+    def log_density(p):
+        return normal_log_density(y - p.mean, p.variance).sum()
+
+    gains = [
+        log_density(v.trust.blend(heard.model, heard.neighbours, heard.scale(v.scale)))
+        - log_density(heard.model)
+        for v in voices
+    ]
+    weights = np.array([voice.weight for voice in voices])
+    assert (np.diff(weights) <= 0).all()
+    assert_allclose(np.log(weights / weights[0]), (np.array(gains) - gains[0]) / 4, atol=1e-9)
+    # The faintest voices, a hundredth of all together, have left their weight to these.
+    alone = np.log(128 * weights[0] / (1 - weights.sum()))
+    assert gains[0] / 4 <= alone <= gains[0] / 4 - np.log(0.99)
+
+
+def test_a_voice_that_says_it_never_errs_is_not_heard(rng):
+    y, heard = two_opinions(rng)
+    perfect = replace(heard, neighbours=Prediction(y, np.ones(len(y))))
+    with np.errstate(all="ignore"):
+        assert _voices(perfect, y) == ()
+
+
+def test_rows_that_judge_are_a_tenth_and_neither_too_few_nor_too_many(rng):
+    held = rows_to_judge(4000, rng)
+    assert len(np.unique(held)) == len(held) == 400
+    assert (np.diff(held) > 0).all()
+    assert [len(rows_to_judge(n, rng)) for n in (0, 100, 1000, 2000)] == [0, 30, 300, 300]
+    assert len(rows_to_judge(10**6, rng)) == 5000
