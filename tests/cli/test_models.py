@@ -286,7 +286,7 @@ def test_inputs_that_are_not_there(model, command):
 )
 def test_outputs_are_looked_at_first(model, command, arguments, monkeypatch):
     monkeypatch.setattr(TableModel, "fit", None)  # nothing is computed
-    monkeypatch.setattr(rwf.persistence.estimators.container, "read", None)
+    monkeypatch.setattr(rwf.persistence.estimators.file, "read", None)
     work = model.parent
     (work / "there.csv").write_text("precious")
     code, _, err = command(*arguments, "--out", "there.csv")

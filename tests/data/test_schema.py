@@ -17,8 +17,8 @@ from rwf.data.schema import (
     Fold,
     NumberColumn,
     TableSchema,
+    learn,
     learn_schema,
-    learning,
     open_any,
 )
 from rwf.data.writers import write_columns
@@ -105,8 +105,8 @@ def test_gaps_are_filled_by_what_was_learned():
 
 
 def test_medians_of_many_rows_are_those_of_a_sample(monkeypatch, rng):
-    monkeypatch.setattr(learning, "MEDIAN_ROWS", 400)
-    sample = learning._Sample(1)
+    monkeypatch.setattr(learn, "MEDIAN_ROWS", 400)
+    sample = learn._Sample(1)
     for _ in range(20):
         sample.add(rng.normal(7.0, 1.0, (300, 1)))
     assert len(sample._rows) == 400

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from test_report_page import KINDS, page
+from test_report import KINDS, page
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

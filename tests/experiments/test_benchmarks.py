@@ -29,7 +29,7 @@ def test_ratios_are_medians_of_pairs():
     assert ratio == 3.0
 
 
-@pytest.mark.parametrize("job", ["pass", "single", "threads", "evidence", "predict", "size"])
+@pytest.mark.parametrize("job", ["pass", "threads", "evidence", "predict", "size"])
 def test_every_job_is_measured(job):
     case = next(case for case in dense.CASES.values() if case.job == job)
     row = dense.measure(case, 4000, 20)

@@ -23,7 +23,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from contracts import OWN_WAVELETS, WAVELETS, mother
 from rwf.features import WaveletFamily
 from rwf.features.inducing import HatMixture
-from rwf.kernels import AccuracyWarning, ExpectedKernel, HatKernel, WaveletKernel, expected
+from rwf.kernels import AccuracyWarning, ExpectedKernel, HatKernel, WaveletKernel
+from rwf.kernels.expected import kernel as expected_kernel
 from rwf.kernels.expected.quadrature import directions, gauss
 from rwf.kernels.expected.waves import mean_wave
 from rwf.wavelets import CompactHat, Daubechies, GaussianDerivative, Haar, MexicanHat, Morlet
@@ -405,7 +406,7 @@ def test_refusals_say_what_to_do(rng):
 
 
 def test_a_kernel_that_does_not_settle_says_how_far_it_came(monkeypatch, rng):
-    monkeypatch.setattr(expected, "MOST_NODES", 1000)
+    monkeypatch.setattr(expected_kernel, "MOST_NODES", 1000)
     X, x, _ = points(1, rng)
     with pytest.warns(AccuracyWarning, match="larger tolerance"):
         kernel(Daubechies(2), Rows(), X, tolerance=1e-12)(x)

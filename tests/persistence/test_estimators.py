@@ -38,7 +38,7 @@ from rwf.models.calibrated import ErrorScale
 from rwf.models.dense import FittedModel
 from rwf.models.spike_slab import SparseModel
 from rwf.models.tree import TreeModel
-from rwf.persistence import SKOPS_TYPES, container, estimators
+from rwf.persistence import SKOPS_TYPES, estimators, file
 from rwf.persistence.file import MAGIC, PREFIX
 from rwf.persistence.records import RECORDS
 from rwf.priors import recipes
@@ -620,7 +620,7 @@ def test_no_numbers_lead_astray(make, data, tmp_path):
     content = make()
     length = PREFIX.unpack(content[: PREFIX.size])[2]
     header = json.loads(content[PREFIX.size : PREFIX.size + length])
-    specs = [container.ArraySpec.from_json(entry, len(content)) for entry in header["arrays"]]
+    specs = [file.ArraySpec.from_json(entry, len(content)) for entry in header["arrays"]]
     starts = PREFIX.size + length + np.cumsum([0, *(spec.n_bytes for spec in specs)])
     integers = [i for i, spec in enumerate(specs) if spec.dtype == "int64" and spec.n_bytes]
     which = data.draw(st.sampled_from(integers))
@@ -644,7 +644,7 @@ def ask(content, path):
         return
 
 
-# The container
+# The file
 
 
 def test_writing_is_all_or_nothing(path, monkeypatch):
@@ -658,9 +658,9 @@ def test_writing_is_all_or_nothing(path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     for owner, name, failure in (
-        (container.os, "fsync", full),
+        (file.os, "fsync", full),
         (type(path), "replace", denied),
-        (container.ArraySpec, "pack", denied),
+        (file.ArraySpec, "pack", denied),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, failure)
@@ -701,8 +701,8 @@ ARRAYS = {
 
 
 def test_arrays_come_back_as_they_lay_in_memory(path):
-    container.write(path, {}, list(ARRAYS.values()))
-    _, arrays = container.read(path)
+    file.write(path, {}, list(ARRAYS.values()))
+    _, arrays = file.read(path)
     for (name, array), found in zip(ARRAYS.items(), arrays, strict=True):
         assert found.dtype == array.dtype, name
         assert found.shape == array.shape, name
@@ -717,13 +717,13 @@ def test_triangles_are_stored_once(path):
     G = np.cov(np.random.default_rng(0).normal(size=(n, 3 * n)))
     G = np.tril(G) + np.tril(G, -1).T
     L = np.asfortranarray(np.linalg.cholesky(G + np.eye(n)))
-    container.write(path, {}, [G, L])
+    file.write(path, {}, [G, L])
     assert path.stat().st_size < 8 * n * (n + 1) + 1000
 
 
 def test_truth_values_are_zero_or_one(path):
-    container.write(path, {"a": 1}, [np.array([True, False])])
+    file.write(path, {"a": 1}, [np.array([True, False])])
     content = path.read_bytes()[:-32]
     path.write_bytes(signed(content[:-1] + b"\x02"))
     with pytest.raises(ModelFileError, match="truth values"):
-        container.read(path)
+        file.read(path)

@@ -19,7 +19,6 @@ from rwf.priors.nystrom import (
     LENGTH_SPREAD,
     MIXING_SPREAD,
     KernelShape,
-    Remainder,
     climb_kernel,
     first_kernel,
     kernel_prior,
@@ -28,6 +27,7 @@ from rwf.priors.nystrom import (
     other_kernel,
     project,
 )
+from rwf.uncertainty.extrapolation import Remainder
 
 
 def make_kernel(rng, d=2, blocks=2, ard=True, mix=False):
