@@ -32,7 +32,7 @@ import rwf
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
 from rwf._types import Array
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 
 WORKERS = (1, 2, 4)
 PAGE = Path(__file__).parent.parent / "docs" / "large-data.md"
@@ -92,7 +92,7 @@ def _late(seconds: float, block: Array) -> Array:
 
 
 def _gram(model: RWFRegressor) -> Array:
-    assert isinstance(model.model_, FittedModel)
+    assert isinstance(model.model_, DenseModel)
     return model.model_.statistics.ZtZ
 
 
@@ -100,7 +100,7 @@ def measure(rows: int, columns: int, partitions: int, waiting: float, turns: int
     X, y = data(rows, partitions, waiting)
     first = X[:4000].compute(scheduler="synchronous")
     model = RWFRegressor(
-        prior="independent", n_components=columns, max_iter=2, n_restarts=0, random_state=0
+        prior="random_features", n_components=columns, max_iter=2, n_restarts=0, random_state=0
     ).fit(first, np.sin(first[:, 0]) + 0.1 * first[:, 1])
     taken: dict[int, list[float]] = {count: [] for count in WORKERS}
     sums: dict[int, Array] = {}

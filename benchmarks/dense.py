@@ -41,13 +41,13 @@ from rwf.features import (
     WaveletFamily,
 )
 from rwf.features.inducing import HatMixture, ProjectedFeatures
-from rwf.features.lattice import draw_frame
+from rwf.features.lattice import draw_lattice
 from rwf.inference.evidence import evidence
 from rwf.inference.moments import accumulate, row_buffer
 from rwf.linalg.blas import add_gram, call
 from rwf.linalg.threads import in_parallel, one_blas_thread
-from rwf.models.dense import FittedModel
-from rwf.models.hyperparameters import Shape
+from rwf.models.dense import DenseModel
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat
 from rwf.wavelets.measure import Measure, Rows
 
@@ -75,9 +75,9 @@ def features(name: str, p: int, X: Array, rng: np.random.Generator) -> Stack:
     """About p columns over the inputs X."""
     d = X.shape[1]
     if name == "frame":
-        octaves = draw_frame(CompactHat(), X[:10_000], p - 2, rng)
+        octaves = draw_lattice(CompactHat(), X[:10_000], p - 2, rng)
         return Stack((*octaves, ConstantFeatures(), LinearFeatures(d)))
-    if name == "projected":
+    if name == "nystrom":
         kernel = HatMixture(np.zeros(1), np.zeros(1), np.full((1, d), 0.5 * np.log(d)))
         return Stack((ProjectedFeatures.at(kernel, X[:p], 1e-6),))
     return Stack((families(d)[name].draw(p, X, rng),))
@@ -117,7 +117,7 @@ CASES = {
         *(Case("pass", name, d, 1 / 0.75) for d in (1, 10) for name in GRADED),
         Case("pass", "frame", 1, 1 / 0.75),
         *(Case("pass", "db4", d, None, 0.2) for d in (1, 10)),
-        *(Case("pass", "projected", d, None, 0.2) for d in (1, 10)),
+        *(Case("pass", "nystrom", d, None, 0.2) for d in (1, 10)),
         *(Case("threads", "Mexican hat", d, 1 / 1.7) for d in (1, 10)),
         *(Case("evidence", "Mexican hat", d, 3.2, 0.5) for d in (1, 10)),
         *(Case("predict", "Mexican hat", d, 1.6) for d in (1, 10)),
@@ -180,12 +180,12 @@ def bare_trmm(n: int, p: int) -> Callable[[], None]:
     return job
 
 
-def model(stack: Stack, rows: Block) -> FittedModel:
+def model(stack: Stack, rows: Block) -> DenseModel:
     """A model of given variances, that only has to predict."""
-    shape = Shape(stack, np.zeros(len(stack.maps)), np.full(1, np.log(NOISE)))
+    shape = Hyperparameters(stack, np.zeros(len(stack.maps)), np.full(1, np.log(NOISE)))
     scaler = Standardizer.learn(rows, ard=True)
     statistics = accumulate(stack, blocks(rows, stack.n_features), 1)
-    return FittedModel(scaler, shape, statistics, learn_priors=False)
+    return DenseModel(scaler, shape, statistics, learn_priors=False)
 
 
 def jobs(case: Case, stack: Stack, rows: Block) -> tuple[str, list[Pair]]:

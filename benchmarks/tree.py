@@ -29,7 +29,7 @@ from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.inference.multifrontal import (
     AtomTree,
     accumulate_tree,
-    draw_tree_frame,
+    draw_multifrontal_lattice,
     memory_needed,
     power_law,
 )
@@ -136,7 +136,7 @@ def line(n: int) -> tuple[Array, Array]:
 
 def features(X: Array, columns: int) -> Stack:
     wavelet = CompactHat() if X.shape[1] == 1 else Bump()
-    frame = draw_tree_frame(wavelet, X, columns, np.random.default_rng(2))
+    frame = draw_multifrontal_lattice(wavelet, X, columns, np.random.default_rng(2))
     return Stack((*frame, ConstantFeatures(), LinearFeatures(X.shape[1])))
 
 

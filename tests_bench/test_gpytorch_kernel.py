@@ -38,7 +38,7 @@ from rwf.features import (
     WaveletFamily,
 )
 from rwf.features.inducing import HatMixture, ProjectedFeatures
-from rwf.features.lattice import draw_frame
+from rwf.features.lattice import draw_lattice
 from rwf.integrations.gpytorch import FeatureKernel, in_units, input_slopes
 from rwf.wavelets import TensorWavelet
 from rwf.wavelets.measure import Measure, Rows
@@ -89,7 +89,7 @@ def maps(d, rng):
     plain = HatMixture(*shape[0], shape[1])
     mixed = replace(plain, mixing=rng.normal(0.0, 0.3, (2, d, d)) * (1 - np.eye(d)))
     projected = [ProjectedFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
-    return [*drawn, *draw_frame(CompactHat(), X, 30, rng), *projected, Stack(tuple(drawn))]
+    return [*drawn, *draw_lattice(CompactHat(), X, 30, rng), *projected, Stack(tuple(drawn))]
 
 
 def waves(rng, n=80):
@@ -99,7 +99,7 @@ def waves(rng, n=80):
 
 def plain(**settings):
     """A regressor whose error bars are its posterior's and nothing more."""
-    usual = {"noise": "constant", "error_bars": "global", "fill": False, "engine": "dense"}
+    usual = {"noise": "constant", "error_bars": "global", "fill": False, "solver": "dense"}
     return RWFRegressor(**{**usual, "n_restarts": 0, "max_iter": 5, "random_state": 0, **settings})
 
 
@@ -166,7 +166,7 @@ def test_slopes_by_x_are_central_differences(d, rng):
 def test_gradients_reach_x_theta_and_the_amplitude(rng):
     X, _ = waves(rng, 12)
     features = RandomWaveletFeatures(6, wavelet="morlet", random_state=0).fit(X).features_
-    inner = FeatureKernel(features, 1.7, learn_shape=True)
+    inner = FeatureKernel(features, 1.7, learn_hyperparameters=True)
     kernel = gpytorch.kernels.ScaleKernel(inner).double()
     x, others = torch.tensor(X[:5], requires_grad=True), torch.tensor(X[3:])
     R = torch.as_tensor(rng.normal(size=(5, 9)))
@@ -188,7 +188,7 @@ def test_gradients_reach_x_theta_and_the_amplitude(rng):
 def test_theta_stays_within_the_bounds_of_the_map(rng):
     X, _ = waves(rng)
     features = RandomWaveletFeatures(6, random_state=0).fit(X).features_
-    kernel = FeatureKernel(features, learn_shape=True)
+    kernel = FeatureKernel(features, learn_hyperparameters=True)
     kernel.theta.data += 100.0
     edge = features.with_theta(features.bounds[:, 1])
     assert_allclose(kernel.root(torch.as_tensor(X)).detach().numpy(), edge(X), rtol=1e-12)
@@ -207,18 +207,18 @@ def test_units_are_those_of_the_regressor(skewed, rng):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"prior": "independent", "n_components": 30},
-        {"prior": "independent", "n_components": 120},
-        {"prior": "cells", "n_components": 40},
-        {"prior": "projected", "n_components": 20, "trend": "constant"},
+        {"prior": "random_features", "n_components": 30},
+        {"prior": "random_features", "n_components": 120},
+        {"prior": "multiscale", "n_components": 40},
+        {"prior": "nystrom", "n_components": 20, "trend": "constant"},
     ],
-    ids=["few columns", "many columns", "cells", "projected"],
+    ids=["few columns", "many columns", "multiscale", "nystrom"],
 )
 def test_gpytorch_has_the_regressors_posterior(settings, rng):
     X, y = waves(rng)
     new = rng.normal(3.0, 2.0, (20, 2))
     model = plain(**settings).fit(X, y)
-    mean, posterior = model.predict(new), model.model_.tuned[0].posterior
+    mean, posterior = model.predict(new), model.model_.fits[0].posterior
     prediction = posterior.predict(model.model_.features(new), np.ones(20))
     y_scale = model.model_.scaler.y.scale[0]
     gp = GP(X, y, FeatureKernel.of(model), y.mean(), model.noise_variance_)
@@ -228,16 +228,16 @@ def test_gpytorch_has_the_regressors_posterior(settings, rng):
         found = gp.likelihood(gp(torch.as_tensor(new)))
     assert_allclose(found.mean.numpy(), mean, rtol=1e-6)
     assert_allclose(found.variance.numpy(), prediction.variance * y_scale**2, rtol=1e-6)
-    if settings["prior"] != "projected":  # of which error bars know more than the posterior
+    if settings["prior"] != "nystrom":  # of which error bars know more than the posterior
         std = model.predict(new, return_std=True)[1]
         assert_allclose(found.variance.numpy(), std**2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("learn_shape", [False, True])
-def test_training_raises_the_marginal_likelihood(learn_shape, rng):
+def test_training_raises_the_marginal_likelihood(learn_hyperparameters, rng):
     X, y = waves(rng)
     features = RandomWaveletFeatures(40, random_state=0).fit(X).features_
-    inner = FeatureKernel(features, learn_shape=learn_shape)
+    inner = FeatureKernel(features, learn_hyperparameters=learn_hyperparameters)
     kernel = gpytorch.kernels.ScaleKernel(inner)
     gp = GP(X, y, kernel, y.mean(), 0.5)
     before = kernel.outputscale.item(), inner.theta.detach().clone()
@@ -252,13 +252,13 @@ def test_training_raises_the_marginal_likelihood(learn_shape, rng):
         losses.append(loss.item())
     assert losses[-1] < losses[0] - 0.05
     assert abs(kernel.outputscale.item() - before[0]) > 0.1
-    assert bool((inner.theta != before[1]).any()) == learn_shape
+    assert bool((inner.theta != before[1]).any()) == learn_hyperparameters
 
 
 def test_what_cannot_be_a_kernel_is_refused_with_advice(rng):
     x = np.linspace(0, 1, 60)[:, None]
-    tree = RWFRegressor(engine="tree", random_state=0).fit(x, np.sin(9 * x[:, 0]))
-    with pytest.raises(ValueError, match="engine='dense'"):
+    tree = RWFRegressor(solver="multifrontal", random_state=0).fit(x, np.sin(9 * x[:, 0]))
+    with pytest.raises(ValueError, match="solver='dense'"):
         FeatureKernel.of(tree)
     with pytest.raises(NotFittedError):
         FeatureKernel.of(RWFRegressor())

@@ -1,8 +1,8 @@
 """A chirp, and its scalogram.
 
 Doppler's chirp slows down from left to right. A model with prior variances over scale and place
-(`prior="cells"`) follows it: fine atoms at the left, coarse ones at the right. The scalogram shows
-which scales f is made of, and where; every colour is an amplitude in the units of y.
+(`prior="multiscale"`) follows it: fine atoms at the left, coarse ones at the right. The scalogram
+shows which scales f is made of, and where; every colour is an amplitude in the units of y.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from rwf.datasets import DONOHO_JOHNSTONE, donoho_johnstone
 from rwf.diagnostics.plots import predictive_band, scalogram
 
 sample = donoho_johnstone("doppler", np.random.default_rng(2), n=500, regular=False)
-model = RWFRegressor(prior="cells", random_state=0).fit(sample.X, sample.y)
+model = RWFRegressor(prior="multiscale", random_state=0).fit(sample.X, sample.y)
 
 x = np.linspace(0.002, 0.998, 1000)
 mean, std = model.predict(x[:, None], return_std=True)

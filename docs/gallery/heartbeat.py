@@ -21,7 +21,7 @@ record = pd.read_csv(Path(os.environ["RWF_DATA"]) / "ecg_mitbih208.csv.gz").iloc
 time, voltage = record.to_numpy().T
 known = np.random.default_rng(6).uniform(size=len(time)) < 0.5
 
-model = RWFRegressor(prior="projected", max_iter=20, n_restarts=0, random_state=0)
+model = RWFRegressor(prior="nystrom", max_iter=20, n_restarts=0, random_state=0)
 model.fit(time[known, None], voltage[known])
 mean, std = model.predict(time[~known, None], return_std=True)
 print(f"of {known.sum()} rows, predicting {(~known).sum()}:")

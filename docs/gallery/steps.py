@@ -19,7 +19,7 @@ truth = step_function(x)
 
 models = {
     "Fourier features": RFFRegressor(random_state=0),
-    "wavelets, sparse weights": RWFRegressor(prior="sparse", random_state=0),
+    "wavelets, sparse weights": RWFRegressor(prior="spike_slab", random_state=0),
 }
 figure = Figure(figsize=(8, 3), layout="constrained")
 for ax, (name, model) in zip(figure.subplots(1, 2, sharey=True), models.items(), strict=True):

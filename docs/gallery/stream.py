@@ -23,7 +23,7 @@ def part(n):
 
 X_test, _, f_test = part(1000)
 X, y, _ = part(500)
-model = RWFRegressor(300, prior="projected", max_iter=20, n_restarts=0, random_state=0).fit(X, y)
+model = RWFRegressor(300, prior="nystrom", max_iter=20, n_restarts=0, random_state=0).fit(X, y)
 
 rows, errors, deviations = [], [], []
 for _ in range(16):

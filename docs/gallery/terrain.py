@@ -21,7 +21,7 @@ y = heights.ravel()
 rng = np.random.default_rng(4)
 hole = (np.abs(X[:, 0] - 60) < 12) & (np.abs(X[:, 1] - 40) < 10)
 known = (rng.uniform(size=len(y)) < 0.1) & ~hole
-model = RWFRegressor(prior="projected", max_iter=20, n_restarts=0, random_state=0)
+model = RWFRegressor(prior="nystrom", max_iter=20, n_restarts=0, random_state=0)
 mean, std = model.fit(X[known], y[known]).predict(X, return_std=True)
 
 figure = Figure(figsize=(8, 5.4), layout="constrained")

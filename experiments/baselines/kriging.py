@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from rwf._types import Array
-from rwf.uncertainty.vecchia import NEIGHBOURS, learn_neighbour_gp
+from rwf.uncertainty.vecchia import NEIGHBORS, learn_vecchia_gp
 
 
 class Kriging:
@@ -19,13 +19,13 @@ class Kriging:
         n_neighbours: how many rows are asked.
     """
 
-    def __init__(self, random_state: int, n_neighbours: int = NEIGHBOURS) -> None:
+    def __init__(self, random_state: int, n_neighbors: int = NEIGHBORS) -> None:
         self.random_state = random_state
-        self.n_neighbours = n_neighbours
+        self.n_neighbors = n_neighbors
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)
-        self._gp = learn_neighbour_gp(X, y, rng, self.n_neighbours)
+        self._gp = learn_vecchia_gp(X, y, rng, self.n_neighbors)
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:

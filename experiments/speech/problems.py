@@ -57,7 +57,7 @@ class Problem:
     corpus: str
     target: str
     dialect_sentences: bool
-    heard: bool
+    given: bool
 
 
 def _problems() -> Iterator[tuple[str, Problem]]:
@@ -68,8 +68,8 @@ def _problems() -> Iterator[tuple[str, Problem]]:
         ("timit", ""),
         ("timit", "-sa"),
     ]
-    for (name, sa), target, heard in product(corpora, TARGETS, ("", "-heard")):
-        yield f"{name}{sa}-{target}{heard}", Problem(name, target, bool(sa), bool(heard))
+    for (name, sa), target, given in product(corpora, TARGETS, ("", "-heard")):
+        yield f"{name}{sa}-{target}{given}", Problem(name, target, bool(sa), bool(given))
 
 
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(dict(_problems()))
@@ -84,7 +84,7 @@ def problem(name: str, index: int) -> tuple[Table, Split]:
     """
     asked = PROBLEMS[name]
     found, sums = corpus(location(asked.corpus), asked.dialect_sentences)
-    if asked.heard:
+    if asked.given:
         rows = within_speakers(found, index)
         normalization = by_speaker(sums, rows.train, [each.speaker for each in found])
     else:

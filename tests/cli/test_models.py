@@ -247,8 +247,12 @@ def test_a_text_that_is_new_is_an_error_or_no_category(model, command):
         (["--target", "price", "--weights", "tmes"], 2, ["Did you mean 'times'?"]),
         (["--target", "colour"], 1, ["the target must be numbers"]),
         (["--target", "price", "--weights", "colour"], 1, ["weights must be numbers"]),
-        (["--target", "price", "--prior", "sparse"], 1, ["prior='sparse' is for one input"]),
-        (["--target", "price", "--prior", "best"], 2, ["'auto', 'projected'"]),
+        (
+            ["--target", "price", "--prior", "spike_slab"],
+            1,
+            ["prior='spike_slab' is for one input"],
+        ),
+        (["--target", "price", "--prior", "best"], 2, ["'auto', 'nystrom'"]),
         ([], 2, ["--target"]),
     ],
 )
@@ -409,7 +413,7 @@ def test_a_model_that_keeps_its_rows_says_so(work, command):
 def test_models_that_python_saved(work, command):
     rows = make()[["height", "age", "price"]]
     rows.to_csv("plain.csv", index=False)
-    plain = rwf.RWFRegressor(20, prior="projected", max_iter=3, n_restarts=0, random_state=0)
+    plain = rwf.RWFRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
     plain.fit("plain.csv", "price").save("plain.rwf")
     assert command("predict", "plain.rwf", "plain.csv", "--out", "p.csv")[0] == 0
     assert_allclose(pd.read_csv("p.csv")["mean"], plain.predict("plain.csv"), rtol=1e-12)
@@ -461,7 +465,7 @@ MAIN = LISTENING + "from rwf.cli.main import main; main()"
 
 def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(work, command):
     make(4000).to_parquet("many.parquet", row_group_size=500)
-    fit = ["fit", "many.parquet", "--target", "price", *NONE, "--prior", "independent"]
+    fit = ["fit", "many.parquet", "--target", "price", *NONE, "--prior", "random_features"]
 
     program = [sys.executable, "-c", INTERRUPTED, *fit, "--out", "m.rwf"]
     done = subprocess.run(program, capture_output=True, text=True)

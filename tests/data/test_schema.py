@@ -165,7 +165,7 @@ def test_nothing_but_known_words_are_options():
 def test_a_loaded_table_model_is_the_same(tmp_path):
     quick = rwf.RWFRegressor(8, max_iter=1, n_restarts=0, random_state=0)
     model = TableModel.fit(frame(60), "price", missing="impute", regressor=quick)
-    assert model.regressor.prior == "projected"  # because of the texts
+    assert model.regressor.prior == "nystrom"  # because of the texts
     model.validate(frame(60)).save(tmp_path / "model.rwf")
     found = rwf.load(tmp_path / "model.rwf")
     assert type(found) is TableModel

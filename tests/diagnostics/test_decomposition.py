@@ -23,7 +23,7 @@ from rwf.diagnostics.decomposition import (
     variances_by_scale,
 )
 
-PRIORS = ["cells", "adaptive", "independent"]
+PRIORS = ["multiscale", "adaptive", "random_features"]
 UNIT, START = 7.0, 30.0  # x runs from 30 to 37
 
 
@@ -52,7 +52,7 @@ def plane() -> RWFRegressor:
     X = rng.uniform(size=(600, 2)) * [80.0, 60.0] + [100.0, 10.0]
     fine = np.exp(-(((X - [115.0, 25.0]) / 12.0) ** 2).sum(axis=1)) * np.sin(X[:, 0] / 2.5)
     y = 20 + 3 * fine + np.sin(X[:, 1] / 15) + 0.1 * rng.normal(size=600)
-    return fit("cells", X, y, n_components=500, ard=False)
+    return fit("multiscale", X, y, n_components=500, ard=False)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -64,7 +64,7 @@ def test_the_parts_of_all_scales_and_the_trend_are_the_prediction(prior, line):
     table = atom_table(model.model_)
     edges, parts = components(model.model_, table, x)
     assert len(parts) == len(edges) - 1 > 2
-    Z, p = model.model_.features(x), model.model_.tuned[0].posterior
+    Z, p = model.model_.features(x), model.model_.fits[0].posterior
     rest = np.setdiff1d(np.arange(Z.shape[1]), table.columns)
     scaler = model.model_.scaler.y
     trend = scaler.center[0] + scaler.scale[0] * Z[:, rest] @ p.mean[rest]
@@ -77,14 +77,14 @@ def test_scales_and_places_are_in_the_units_of_the_inputs(line):
         assert START - UNIT < table.shifts.min() < START + 0.1 * UNIT
         assert START + 0.9 * UNIT < table.shifts.max() < START + 2 * UNIT
     x, y = packet(0.3)
-    moved = fit("cells", 1000.0 * x, y)
+    moved = fit("multiscale", 1000.0 * x, y)
     assert_allclose(
-        atom_table(moved.model_).scales, 1000.0 * atom_table(line["cells"].model_).scales
+        atom_table(moved.model_).scales, 1000.0 * atom_table(line["multiscale"].model_).scales
     )
 
 
 def test_energy_is_the_square_of_a_scale_in_a_window(line):
-    model, x = line["cells"], np.linspace(-20.0, 90.0, 1501)
+    model, x = line["multiscale"], np.linspace(-20.0, 90.0, 1501)
     found = scalogram(model.model_, [x])
     _, parts = components(model.model_, atom_table(model.model_), x[:, None])
     assert found.energy.shape == parts.shape
@@ -99,7 +99,7 @@ def test_energy_is_the_square_of_a_scale_in_a_window(line):
 def test_the_ridge_moves_with_the_signal(line):
     x = np.linspace(START, START + UNIT, 300)
     for centre in (0.3, 0.7):
-        model = line["cells"] if centre == 0.3 else fit("cells", *packet(centre))
+        model = line["multiscale"] if centre == 0.3 else fit("multiscale", *packet(centre))
         found = scalogram(model.model_, [x])
         fine = found.energy[found.scales < UNIT / 15].sum(axis=0)
         assert abs(x @ fine / fine.sum() - (START + centre * UNIT)) < 0.03 * UNIT
@@ -124,8 +124,8 @@ def test_a_grid_lists_places_as_images_do():
 
 @pytest.mark.parametrize("trend", [True, False])
 def test_the_prior_deviation_is_that_of_prior_draws(trend, line, rng):
-    model, x = line["cells"].model_, np.linspace(30.5, 36.5, 6)[:, None]
-    variances = model.tuned[0].posterior.prior_variances.copy()
+    model, x = line["multiscale"].model_, np.linspace(30.5, 36.5, 6)[:, None]
+    variances = model.fits[0].posterior.prior_variances.copy()
     if not trend:
         variances[-2:] = 0.0
     draws = model.features(x) @ (
@@ -146,7 +146,7 @@ def test_few_scales_have_a_row_each_and_many_share_half_octaves():
 
 
 def test_every_cell_has_its_variance_and_its_place(line):
-    model = line["cells"]
+    model = line["multiscale"]
     table = atom_table(model.model_)
     rows = variances_by_scale(table)
     assert [row.low for row in rows] == sorted(row.low for row in rows)
@@ -159,7 +159,7 @@ def test_every_cell_has_its_variance_and_its_place(line):
     assert_allclose(table.heights[mine] ** 2, lambdas / len(mine))  # unit peaks over √m
 
 
-@pytest.mark.parametrize("prior", [*PRIORS, "projected"])
+@pytest.mark.parametrize("prior", [*PRIORS, "nystrom"])
 def test_the_usual_range_is_that_of_the_data(prior, line):
     model = line.get(prior) or fit(prior, *packet(0.3, 200))
     ((low, high),) = usual_range(model.model_)
@@ -212,8 +212,8 @@ def test_local_scales_are_a_map_in_units_of_the_inputs(plane):
 
 def test_prior_deviations_are_a_line_or_a_map(line, plane):
     ax, x = Figure().subplots(), np.linspace(31.0, 36.0, 40)
-    assert plots.prior_deviations(line["cells"], x, ax=ax) is ax
-    assert_allclose(ax.lines[0].get_ydata(), prior_deviation(line["cells"].model_, x[:, None]))
+    assert plots.prior_deviations(line["multiscale"], x, ax=ax) is ax
+    assert_allclose(ax.lines[0].get_ydata(), prior_deviation(line["multiscale"].model_, x[:, None]))
     assert ax.get_ylabel() == "prior sd of f (units of y)"
     ax = plots.prior_deviations(plane, ax=Figure().subplots())
     (mesh,) = mesh_of(ax)
@@ -225,13 +225,13 @@ def test_prior_deviations_are_a_line_or_a_map(line, plane):
 
 
 def test_learned_variances_are_an_image_of_cells_or_points(line, plane):
-    ax = plots.learned_variances(line["cells"], ax=Figure().subplots())
-    rows = variances_by_scale(atom_table(line["cells"].model_))
+    ax = plots.learned_variances(line["multiscale"], ax=Figure().subplots())
+    rows = variances_by_scale(atom_table(line["multiscale"].model_))
     for mesh, row in zip(mesh_of(ax), rows, strict=True):
         assert_allclose(mesh.get_coordinates()[0, :, 0], row.edges)
         assert mesh.get_clim() == mesh_of(ax)[0].get_clim()
     assert bar_of(ax).get_ylabel() == "prior sd of atoms (units of y)"
-    for model in (line["adaptive"], line["independent"], plane):
+    for model in (line["adaptive"], line["random_features"], plane):
         ax = plots.learned_variances(model, ax=Figure().subplots())
         dots = [each for each in ax.lines if each.get_marker() == "."]
         rows = variances_by_scale(atom_table(model.model_))
@@ -247,7 +247,7 @@ def test_columns_keep_their_names_and_the_current_axes_are_the_default(line):
     from matplotlib import pyplot
 
     X, y = packet(0.3)
-    model = fit("cells", pandas.DataFrame({"depth": X[:, 0]}), y)
+    model = fit("multiscale", pandas.DataFrame({"depth": X[:, 0]}), y)
     ax = pyplot.figure().subplots()
     assert plots.scalogram(model) is ax
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "scale (units of depth)")
@@ -257,17 +257,17 @@ def test_columns_keep_their_names_and_the_current_axes_are_the_default(line):
 def test_what_cannot_be_seen_is_said(line, plane):
     X, y = packet(0.3, 60)
     ax = Figure().subplots()
-    projected = fit("projected", X, y)
+    projected = fit("nystrom", X, y)
     for draw in (plots.scalogram, plots.learned_variances):
-        with pytest.raises(ValueError, match="prior='cells', 'adaptive' or 'independent'"):
+        with pytest.raises(ValueError, match="prior='multiscale', 'adaptive' or 'random_features'"):
             draw(projected, ax=ax)
     assert len(plots.prior_deviations(projected, ax=ax).lines) == 1
     with pytest.raises(ValueError, match="is for 1 input column, and X had 2"):
         plots.scalogram(plane, ax=ax)
     with pytest.raises(ValueError, match="is for 2 input columns, and X had 1"):
-        plots.local_scales(line["cells"], ax=ax)
+        plots.local_scales(line["multiscale"], ax=ax)
     with pytest.raises(ValueError, match="say where to draw"):
         plots.prior_deviations(RFFRegressor(20, random_state=0).fit(X, y), ax=ax)
-    skewed = fit("cells", np.exp(X - START), y)
+    skewed = fit("multiscale", np.exp(X - START), y)
     with pytest.raises(ValueError, match="log_skewed=False"):
         plots.scalogram(skewed, ax=ax)

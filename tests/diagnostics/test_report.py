@@ -40,7 +40,7 @@ def evil(n=80):
 @cache
 def page(kind):
     frame = evil() if kind == "evil" else table(int(kind))
-    prior = {"1": "cells", "2": "cells"}.get(kind, "projected")
+    prior = {"1": "multiscale", "2": "multiscale"}.get(kind, "nystrom")
     quick = rwf.RWFRegressor(30, prior=prior, max_iter=3, n_restarts=1, random_state=0)
     model = TableModel.fit(frame, "y", regressor=quick).validate(frame)
     return make_page(model, frame, "model & co.rwf").html
@@ -184,7 +184,7 @@ def test_what_users_write_is_shown_and_never_markup():
 
 def test_few_rows_are_enough_for_a_page(tmp_path):
     frame = table(1)
-    quick = rwf.RWFRegressor(20, prior="projected", max_iter=3, n_restarts=0, random_state=0)
+    quick = rwf.RWFRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
     model = TableModel.fit(frame, "y", regressor=quick)
     found = write_report(model, frame[:1], tmp_path / "one.html", "one")
     assert found.n_rows == 1
@@ -193,7 +193,7 @@ def test_few_rows_are_enough_for_a_page(tmp_path):
 
 def test_a_report_that_fails_leaves_the_old_one(tmp_path):
     frame = table(1)
-    quick = rwf.RWFRegressor(20, prior="projected", max_iter=3, n_restarts=0, random_state=0)
+    quick = rwf.RWFRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
     model = TableModel.fit(frame, "y", regressor=quick)
     path = tmp_path / "page.html"
     path.write_text("old")

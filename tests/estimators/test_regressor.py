@@ -33,9 +33,9 @@ from rwf.estimators.random_state import generator
 from rwf.uncertainty.calibration import Calibration
 
 REGRESSORS = {
-    "projected": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
-    "independent": lambda **k: RWFRegressor(
-        40, prior="independent", n_restarts=0, max_iter=10, random_state=3, **k
+    "nystrom": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
+    "random_features": lambda **k: RWFRegressor(
+        40, prior="random_features", n_restarts=0, max_iter=10, random_state=3, **k
     ),
     "paper": lambda **k: RWFRegressor.from_paper(
         40, n_restarts=0, max_iter=10, random_state=3, **k
@@ -49,7 +49,7 @@ each_regressor = pytest.mark.parametrize("make", REGRESSORS.values(), ids=REGRES
 @parametrize_with_checks(
     [
         RWFRegressor(),
-        RWFRegressor(prior="independent"),
+        RWFRegressor(prior="random_features"),
         RFFRegressor(),
         RandomWaveletFeatures(),
         RandomFourierFeatures(),
@@ -89,12 +89,12 @@ class FiniteKernel(Kernel):
         return False
 
 
-@pytest.mark.parametrize("kind", ["independent", "paper", "rff"])
+@pytest.mark.parametrize("kind", ["random_features", "paper", "rff"])
 def test_predictions_equal_those_of_scikit_learns_gaussian_process_with_the_same_kernel(
     kind, data, queries
 ):
     X, y = data
-    plain = {"fill": False} if kind == "independent" else {}
+    plain = {"fill": False} if kind == "random_features" else {}
     model = REGRESSORS[kind](**plain).fit(X, y)
     center = model.model_.scaler.y.center[0]
     kernel = FiniteKernel(model.model_.features, model.prior_variances_)
@@ -118,7 +118,7 @@ class MixturePlusTrend(Kernel):
     def __call__(self, X, Y=None, eval_gradient=False):
         A, B = (self.model.scaler.inputs(V) for V in (X, X if Y is None else Y))
         atoms, _, linear = self.model.shape.features.maps
-        c2, g2, b2 = np.exp(self.model.tuned[0].variances.log_priors)
+        c2, g2, b2 = np.exp(self.model.fits[0].variances.log_priors)
         K = c2 * atoms.kernel(A, B) + g2 + b2 * linear(A) @ linear(B).T
         return K * self.model.scaler.y.scale[0] ** 2
 
@@ -131,7 +131,7 @@ class MixturePlusTrend(Kernel):
 
 def test_with_an_atom_at_every_row_projected_weights_are_the_exact_gaussian_process(data, queries):
     X, y = data
-    model = RWFRegressor(prior="projected", n_restarts=0, max_iter=10, random_state=3).fit(X, y)
+    model = RWFRegressor(prior="nystrom", n_restarts=0, max_iter=10, random_state=3).fit(X, y)
     center = model.model_.scaler.y.center[0]
     kernel = MixturePlusTrend(model.model_)
     peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
@@ -153,7 +153,7 @@ def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
     y = np.sin(40 * x) + 0.05 * rng.normal(size=800)
     test = rng.uniform(3.0, 5.0, 2000)
     for n_components in (15, 60, 800):
-        model = RWFRegressor(n_components, prior="projected", random_state=0).fit(x[:, None], y)
+        model = RWFRegressor(n_components, prior="nystrom", random_state=0).fit(x[:, None], y)
         mean, std = model.predict(test[:, None], return_std=True)
         z = (np.sin(40 * test) + 0.05 * rng.normal(size=2000) - mean) / std
         assert (np.abs(z) < 1.96).mean() > 0.9, n_components
@@ -187,7 +187,7 @@ def test_pieces_merges_and_one_fit_agree_for_a_fixed_shape(make, data, queries, 
 
 def test_partial_fit_alone_starts_with_fit_and_learns_from_later_rows(data, queries):
     X, y = data
-    make = REGRESSORS["projected"]
+    make = REGRESSORS["nystrom"]
     model = make().partial_fit(X[:60], y[:60])
     assert_array_equal(model.predict(queries), make().fit(X[:60], y[:60]).predict(queries))
     before = model.log_marginal_likelihood()
@@ -206,7 +206,7 @@ def test_models_with_other_features_cannot_be_merged(data):
 
 def test_a_model_without_rows_asks_for_them(data):
     X, y = data
-    blank = REGRESSORS["projected"]().fit(X, y).without_rows()
+    blank = REGRESSORS["nystrom"]().fit(X, y).without_rows()
     with pytest.raises(ValueError, match="partial_fit"):
         blank.predict(X)
 
@@ -232,7 +232,7 @@ def test_samples_have_the_mean_and_covariance_of_the_prediction(make, data, quer
 
 
 def test_intervals_hold_the_asked_share_of_the_predictive_distribution(data, queries):
-    model = REGRESSORS["projected"]().fit(*data)
+    model = REGRESSORS["nystrom"]().fit(*data)
     low, high = model.predict_interval(queries, coverage=0.8)
     draws = model.sample_y(queries, 20_000, random_state=0)
     inside = ((draws > low[:, None]) & (draws < high[:, None])).mean()
@@ -258,7 +258,7 @@ def test_calibrated_intervals_hold_errors_that_are_not_normal(rng):
 
 def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, queries):
     X, y = data
-    model = REGRESSORS["projected"]().fit(X, y)
+    model = REGRESSORS["nystrom"]().fit(X, y)
     fitted = model.model_
     forced = dataclasses.replace(fitted, calibration=Calibration(np.full((120, 1), 2.0)))
     assert_allclose(forced.inflation, 4.0)
@@ -270,10 +270,10 @@ def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, quer
     forced_mean, forced_std = forced.predict(queries)
     assert_allclose(forced_mean, mean, rtol=1e-9)
     assert_allclose(forced_std, std * np.sqrt(4.0 / fitted.inflation), rtol=1e-6)
-    tuned = forced.tuned[0]
-    assert_allclose(tuned.variances.noise_variance, tuned.posterior.noise_variance)
+    fits = forced.fits[0]
+    assert_allclose(fits.variances.noise_variance, fits.posterior.noise_variance)
     groups = forced.shape.features.groups
-    assert_allclose(tuned.variances.prior_variances(groups), tuned.posterior.prior_variances)
+    assert_allclose(fits.variances.prior_variances(groups), fits.posterior.prior_variances)
     too_few = dataclasses.replace(fitted, calibration=Calibration(np.full((5, 1), 2.0)))
     assert_allclose(too_few.inflation, 1.0)
 
@@ -292,8 +292,8 @@ def test_several_outputs_share_features_and_have_their_own_noise(make, data, que
     for output in (0, 1):
         single = model.model_.statistics.posterior(
             output,
-            model.model_.tuned[output].posterior.prior_variances,
-            model.model_.tuned[output].posterior.noise_variance,
+            model.model_.fits[output].posterior.prior_variances,
+            model.model_.fits[output].posterior.noise_variance,
         )
         Z = model.model_.features(queries)
         unit = model.model_.scaler.y
@@ -320,8 +320,8 @@ def test_units_do_not_matter(make, factor, shift, data, queries):
 def test_the_order_of_rows_does_not_matter(data, queries, rng):
     X, y = data
     order = rng.permutation(len(y))
-    a = REGRESSORS["projected"]().fit(X, y).predict(queries)
-    b = REGRESSORS["projected"]().fit(X[order], y[order]).predict(queries)
+    a = REGRESSORS["nystrom"]().fit(X, y).predict(queries)
+    b = REGRESSORS["nystrom"]().fit(X[order], y[order]).predict(queries)
     assert_allclose(a, b, rtol=1e-9)
 
 
@@ -333,7 +333,7 @@ def test_rows_that_are_sampled_do_not_follow_the_seed_that_made_them():
 
 
 def test_the_same_seed_gives_the_same_model(data, queries):
-    a, b = (REGRESSORS["projected"]().fit(*data).predict(queries) for _ in range(2))
+    a, b = (REGRESSORS["nystrom"]().fit(*data).predict(queries) for _ in range(2))
     assert_array_equal(a, b)
     generators = [
         RWFRegressor(30, max_iter=3, n_restarts=0, random_state=np.random.RandomState(5))
@@ -357,12 +357,12 @@ def test_the_literal_recipe_has_the_papers_features(data):
     assert_allclose(model.model_.features(X), expected, atol=1e-12 * np.abs(expected).max())
     assert (t >= X.min(0)).all()
     assert (t <= X.max(0)).all()
-    assert (model.model_.tuned[0].posterior.prior_variances == 1.0).all()
+    assert (model.model_.fits[0].posterior.prior_variances == 1.0).all()
 
 
 def test_fitted_attributes_are_in_the_units_of_the_data(data):
     X, y = data
-    model = REGRESSORS["independent"]().fit(X, y)
+    model = REGRESSORS["random_features"]().fit(X, y)
     rows = {tuple(row) for row in np.round(X, 9)}
     assert all(tuple(t) in rows for t in np.round(model.shifts_, 9))
     assert model.length_scales_.shape == (3, 2)
@@ -381,14 +381,14 @@ def test_a_users_own_shift_sampler_works_in_the_units_of_the_data(data):
         return np.column_stack([rng.uniform(-1, 0, m), rng.uniform(10, 11, m)])
 
     model = RWFRegressor(
-        20, prior="independent", shifts=left_half, n_restarts=0, max_iter=2, random_state=0
+        20, prior="random_features", shifts=left_half, n_restarts=0, max_iter=2, random_state=0
     ).fit(X, y)
     assert_allclose(np.sort(seen["X"], axis=0), np.sort(X, axis=0), rtol=1e-9)
     assert (model.shifts_[:, 0] <= 1e-9).all()
     assert (model.shifts_[:, 1] >= 10 - 1e-9).all()
     with pytest.raises(ValueError, match=r"must return \(\d+, 2\)"):
         RWFRegressor(
-            20, prior="independent", shifts=lambda X, m, rng: np.zeros((m, 5)), random_state=0
+            20, prior="random_features", shifts=lambda X, m, rng: np.zeros((m, 5)), random_state=0
         ).fit(X, y)
 
 
@@ -418,7 +418,7 @@ def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
 def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data, rng):
     X, y = data
     report = RWFRegressor(40, n_restarts=1, max_iter=10, random_state=0).fit(X, y).fit_report_
-    assert len(report.starts) == 2
+    assert len(report.trials) == 2
     assert report.n_rows == 120
     assert report.statistics == "gram"
     assert report.jitter == 0.0
@@ -451,16 +451,16 @@ def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
         return model.fit(X[:, :columns], y).model_.projected is not None
 
     assert is_projected(2)  # 120 rows are too few to hold some back and let them choose
-    assert is_projected(1, prior="projected")
+    assert is_projected(1, prior="nystrom")
     assert not is_projected(2, wavelet="haar")
-    assert not is_projected(2, prior="independent")
+    assert not is_projected(2, prior="random_features")
 
 
 def test_in_low_dimension_held_out_rows_choose_the_prior(rng):
     x = np.sort(rng.uniform(size=400))
     steps = np.where(x < 0.31, -1.0, np.where(x < 0.64, 1.0, 0.2)) + 0.02 * rng.normal(size=400)
     model = RWFRegressor(60, n_restarts=0, max_iter=10, random_state=0).fit(x[:, None], steps)
-    starts = model.fit_report_.starts
+    starts = model.fit_report_.trials
     best = next(start for start in starts if start.chosen)
     assert best.name.startswith("prior '")
     others = [s for s in starts if s.name.startswith("prior '") and s is not best]
@@ -473,17 +473,17 @@ def test_in_low_dimension_held_out_rows_choose_the_prior(rng):
 
 
 def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
-    REGRESSORS["projected"](verbose=1).fit(*data)
+    REGRESSORS["nystrom"](verbose=1).fit(*data)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "start 1/1" in shown.err
     assert "fitted 120 rows" in shown.err
-    REGRESSORS["projected"]().fit(*data)
+    REGRESSORS["nystrom"]().fit(*data)
     assert capsys.readouterr().err == ""
 
 
 def test_models_copy_pickle_and_clone(data, queries):
-    model = REGRESSORS["projected"]().fit(*data)
+    model = REGRESSORS["nystrom"]().fit(*data)
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert_array_equal(twin.predict(queries), model.predict(queries))
     assert not hasattr(clone(model), "model_")
@@ -520,7 +520,7 @@ def test_public_names_are_all_there_and_no_others_load():
         rwf.Nothing  # noqa: B018
 
 
-PRIORS = ("auto", "independent", "projected", "cells", "adaptive", "sparse")
+PRIORS = ("auto", "random_features", "nystrom", "multiscale", "adaptive", "spike_slab")
 
 
 @pytest.mark.parametrize("prior", PRIORS)

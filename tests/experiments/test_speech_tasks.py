@@ -32,7 +32,7 @@ def write_wav(path, samples):
         file.writeframes(np.asarray(samples).astype("<i2").tobytes())
 
 
-def voice(rng, pitch, n=1600):
+def expert(rng, pitch, n=1600):
     """Harmonics that fade, in noise: every band has energy, and all vary."""
     t = np.arange(n) / 16_000
     tone = sum(np.sin(2 * np.pi * k * pitch * t) / k for k in range(1, 20))
@@ -45,7 +45,7 @@ def disc(tmp_path, rng, monkeypatch):
     for number, speaker in enumerate(["FAAA0", "FBBB0", "MCCC0", "MDDD0", "FEEE0", "MFFF1"]):
         part = "TEST" if number >= 4 else "TRAIN"
         for sentence in ("SA1", "SX1", "SI2", "SX3"):
-            sound = voice(rng, 100 + 20 * number, 1600 + 160 * number)
+            sound = expert(rng, 100 + 20 * number, 1600 + 160 * number)
             write_wav(tmp_path / f"TIMIT/{part}/DR1/{speaker}/{sentence}.WAV", sound)
     monkeypatch.setenv(TIMIT_VARIABLE, str(tmp_path))
     corpus.cache_clear()
@@ -87,7 +87,7 @@ def test_by_speaker_only_the_training_frames_of_the_speaker_count(spectrograms):
 
 
 def test_normalised_by_itself_a_recording_has_no_average_left(rng):
-    L = log_mel(voice(rng, 120.0))
+    L = log_mel(expert(rng, 120.0))
     assert_allclose(((L - L.mean(0)) / L.std(0)).mean(0), 0, atol=1e-12)
     sums = frame_sums(L)
     assert_allclose(by_everyone(sums, np.array([0])).features(sums), 0, atol=1e-12)
@@ -168,7 +168,7 @@ def test_training_rows_do_not_depend_on_test_recordings(disc, rng):
     before = [tasks.problem(name, 0) for name in names]
     found, _ = corpus(location("timit"), False)
     for each in (each for each in found if each.part == "test"):
-        write_wav(disc / each.file, voice(rng, 300.0))
+        write_wav(disc / each.file, expert(rng, 300.0))
     corpus.cache_clear()
     for name, (first, rows) in zip(names, before, strict=True):
         second, _ = tasks.problem(name, 0)
@@ -182,7 +182,7 @@ def test_statistics_by_speaker_do_not_depend_on_test_recordings(disc, rng):
     found, _ = corpus(location("timit"), False)
     assert len(rows.test) == 6  # one of each speaker's three
     for k in rows.test:
-        write_wav(disc / found[k].file, voice(rng, 300.0))
+        write_wav(disc / found[k].file, expert(rng, 300.0))
     corpus.cache_clear()
     second, _ = tasks.problem("timit-mel-bin-heard", 0)
     assert_array_equal(first.X[rows.train], second.X[rows.train])
@@ -209,7 +209,7 @@ def _samples(path):
 
 def test_damaged_recordings_are_left_out_with_a_warning(disc, rng):
     path = disc / "TIMIT/TRAIN/DR1/FAAA0/SX1.WAV"
-    whole = np.round(voice(rng, 150.0)).astype("<i2").tobytes()
+    whole = np.round(expert(rng, 150.0)).astype("<i2").tobytes()
     write_wav(path, np.frombuffer(whole[1:] + whole[:1], "<i2"))
     with pytest.warns(UserWarning, match="1 of 18 recordings .* lost bytes"):
         table, _ = tasks.problem("timit-mel-bin", 0)
@@ -259,7 +259,7 @@ def test_missing_corpora_say_what_to_do(tmp_path, monkeypatch):
 
 def test_the_option_names_the_copy_for_the_processes_of_the_runs(disc, rng, monkeypatch, capsys):
     for k in range(100, 180):  # more training rows than columns
-        write_wav(disc / f"TIMIT/TRAIN/DR1/MCCC0/SX{k}.WAV", voice(rng, float(k)))
+        write_wav(disc / f"TIMIT/TRAIN/DR1/MCCC0/SX{k}.WAV", expert(rng, float(k)))
     monkeypatch.setenv(TIMIT_VARIABLE, "")
     monkeypatch.chdir(disc)
     nothing = ["run", "--suite", "tables", "--splits", "99", "--results", str(disc)]
@@ -298,13 +298,13 @@ def test_digits_are_a_task_of_a_thousand_rows(data_dir):
         assert 0.05 < residual / np.std(table.y) < 0.5  # neither an input, nor out of reach
         r = [np.corrcoef(column, table.y)[0, 1] for column in table.X.T]
         assert 0.8 < max(r) < 0.999
-    heard, rows = tasks.problem("audiomnist-mel-bin-heard", 0)
+    given, rows = tasks.problem("audiomnist-mel-bin-heard", 0)
     assert (len(rows.train), len(rows.test)) == (960, 120)
     names = np.array([each.speaker for each in found])
     for speaker in np.unique(names)[:5]:
         own = rows.train[names[rows.train] == speaker]
-        assert abs(heard.y[own].mean()) < 3  # dB; of frames, not of recordings, it is zero
-        assert abs(heard.X[own].mean()) < 0.3
+        assert abs(given.y[own].mean()) < 3  # dB; of frames, not of recordings, it is zero
+        assert abs(given.X[own].mean()) < 0.3
 
 
 def test_the_sample_loses_what_is_damaged(data_dir):

@@ -140,9 +140,9 @@ def test_terrain_asks_both_questions_and_long_series_the_matern_process():
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("rwf-tree", {"engine": "tree", "second_opinion": "auto"}),
-        ("rwf-second", {"engine": "tree", "second_opinion": True}),
-        ("rwf-2000", {"n_components": 2000, "engine": "dense", "prior": "cells"}),
+        ("rwf-tree", {"solver": "multifrontal", "second_opinion": "auto"}),
+        ("rwf-second", {"solver": "multifrontal", "second_opinion": True}),
+        ("rwf-2000", {"n_components": 2000, "solver": "dense", "prior": "multiscale"}),
         ("rff-2000", {"n_components": 2000}),
     ],
 )

@@ -24,7 +24,7 @@ from rwf.wavelets.measure import Box, Measure, Rows
 
 WAVELET = pytest.mark.parametrize("name", WAVELETS)
 DIMENSION = pytest.mark.parametrize("d", [1, 2])
-STRATIFY = pytest.mark.parametrize("stratify", [True, False], ids=["stratified", "independent"])
+STRATIFY = pytest.mark.parametrize("stratify", [True, False], ids=["stratified", "random_features"])
 
 LOW, HIGH, PAD = 0.5, 1.7, 0.15
 LENGTHS = np.array([1.4, 0.8])

@@ -73,13 +73,13 @@ def streamed() -> dict[str, list[float]]:
     def blocks():
         return ((X[i : i + 100], y[i : i + 100]) for i in range(0, len(X), 100))
 
-    model = RWFRegressor(60, prior="independent", **QUICK).fit(blocks)
+    model = RWFRegressor(60, prior="random_features", **QUICK).fit(blocks)
     return answers(model.partial_fit(*table(300)), X)
 
 
 def merged() -> dict[str, list[float]]:
     X, y = field()
-    model = RWFRegressor(80, prior="cells", engine="dense", **QUICK).fit(X, y)
+    model = RWFRegressor(80, prior="multiscale", solver="dense", **QUICK).fit(X, y)
     parts = [model.without_rows().partial_fit(X[i::3], y[i::3]) for i in range(3)]
     return answers(parts[0].merge(parts[1]).merge(parts[2]), X)
 
@@ -95,7 +95,7 @@ def saved() -> dict[str, list[float]]:
 def several_outputs() -> dict[str, list[float]]:
     X, y = field()
     Y = np.column_stack([y, y**2 + X[:, 0]])
-    return answers(RWFRegressor(prior="cells", engine="tree", **QUICK).fit(X, Y), X)
+    return answers(RWFRegressor(prior="multiscale", solver="multifrontal", **QUICK).fit(X, Y), X)
 
 
 def categories() -> dict[str, list[float]]:
@@ -125,24 +125,28 @@ CONFIGURATIONS: dict[str, Callable[[], dict[str, list[float]]]] = {
     "auto on one column": lambda: fitted(steps()),
     "auto on two columns": lambda: fitted(field(300)),
     "auto on five columns": lambda: fitted(table()),
-    "random features": lambda: fitted(table(), prior="independent", n_components=80),
+    "random features": lambda: fitted(table(), prior="random_features", n_components=80),
     "random features of a Morlet wavelet": lambda: fitted(
-        field(), prior="independent", n_components=80, wavelet="morlet", scales=(0.7, 3.0)
+        field(), prior="random_features", n_components=80, wavelet="morlet", scales=(0.7, 3.0)
     ),
-    "Nyström without neighbours": lambda: fitted(table(), prior="projected", second_opinion=False),
+    "Nyström without neighbours": lambda: fitted(table(), prior="nystrom", second_opinion=False),
     "Nyström with fewer atoms than rows": lambda: fitted(
-        table(), prior="projected", n_components=60, second_opinion=False
+        table(), prior="nystrom", n_components=60, second_opinion=False
     ),
-    "Nyström with neighbours": lambda: fitted(table(), prior="projected", second_opinion=True),
-    "multiscale, dense": lambda: fitted(waves(), prior="cells", engine="dense"),
-    "multiscale, multifrontal, one column": lambda: fitted(waves(), prior="cells", engine="tree"),
-    "multiscale, multifrontal, two columns": lambda: fitted(field(), prior="cells", engine="tree"),
+    "Nyström with neighbours": lambda: fitted(table(), prior="nystrom", second_opinion=True),
+    "multiscale, dense": lambda: fitted(waves(), prior="multiscale", solver="dense"),
+    "multiscale, multifrontal, one column": lambda: fitted(
+        waves(), prior="multiscale", solver="multifrontal"
+    ),
+    "multiscale, multifrontal, two columns": lambda: fitted(
+        field(), prior="multiscale", solver="multifrontal"
+    ),
     "multifrontal with neighbours": lambda: fitted(
-        field(1200), prior="cells", engine="tree", second_opinion=True
+        field(1200), prior="multiscale", solver="multifrontal", second_opinion=True
     ),
     "adaptive": lambda: fitted(steps(), prior="adaptive"),
-    "spike and slab": lambda: fitted(steps(), prior="sparse"),
-    "heteroscedastic noise": lambda: fitted(waves(), prior="projected", noise="varying"),
+    "spike and slab": lambda: fitted(steps(), prior="spike_slab"),
+    "heteroscedastic noise": lambda: fitted(waves(), prior="nystrom", noise="varying"),
     "several outputs": several_outputs,
     "stream": streamed,
     "merge": merged,

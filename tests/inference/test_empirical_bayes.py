@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, FourierFamily, LinearFamily, Stack
-from rwf.inference.empirical_bayes import Variances, tune
+from rwf.inference.empirical_bayes import Variances, empirical_bayes
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate, accumulate_root
 
@@ -30,18 +30,18 @@ START = Variances(np.zeros(3), np.log(0.1))
 def test_the_evidence_is_flat_where_tuning_stops_and_the_noise_is_the_true_one(rng):
     features, rows = problem(rng)
     for collect in (accumulate, accumulate_root):
-        tuned = tune(collect(features, [rows], 1), 0, features.groups, START)
-        g = variance_gradient(tuned.posterior, features.groups, 3)
+        fits = empirical_bayes(collect(features, [rows], 1), 0, features.groups, START)
+        g = variance_gradient(fits.posterior, features.groups, 3)
         assert abs(g.log_noise) / 600 < 1e-3
         assert (np.abs(g.log_priors) / 600 < 1e-3).all()
         # σ̂² has a relative standard error of about √(2/(n - p)).
-        assert abs(tuned.variances.noise_variance / 0.09 - 1) < 5 * np.sqrt(2 / 560)
+        assert abs(fits.variances.noise_variance / 0.09 - 1) < 5 * np.sqrt(2 / 560)
 
 
 def test_both_forms_of_the_statistics_are_tuned_alike(rng):
     features, rows = problem(rng)
     a, b = (
-        tune(collect(features, [rows], 1), 0, features.groups, START)
+        empirical_bayes(collect(features, [rows], 1), 0, features.groups, START)
         for collect in (accumulate, accumulate_root)
     )
     assert_allclose(a.posterior.log_evidence, b.posterior.log_evidence, rtol=1e-7)
@@ -50,14 +50,16 @@ def test_both_forms_of_the_statistics_are_tuned_alike(rng):
 
 def test_prior_variances_stay_when_they_are_not_learned(rng):
     features, rows = problem(rng)
-    tuned = tune(accumulate(features, [rows], 1), 0, features.groups, START, learn_priors=False)
-    assert_allclose(tuned.variances.log_priors, 0.0)
-    g = variance_gradient(tuned.posterior, features.groups, 3)
+    fits = empirical_bayes(
+        accumulate(features, [rows], 1), 0, features.groups, START, learn_priors=False
+    )
+    assert_allclose(fits.variances.log_priors, 0.0)
+    g = variance_gradient(fits.posterior, features.groups, 3)
     assert abs(g.log_noise) / 600 < 1e-3
 
 
 def test_parameters_at_their_bounds_are_named(rng):
     features, rows = problem(rng)
     silent = Block(rows.X, np.zeros_like(rows.y), rows.weights)
-    tuned = tune(accumulate(features, [silent], 1), 0, features.groups, START)
-    assert "noise variance at its lower bound" in tuned.at_bounds
+    fits = empirical_bayes(accumulate(features, [silent], 1), 0, features.groups, START)
+    assert "noise variance at its lower bound" in fits.at_bounds

@@ -15,8 +15,8 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.fit import pipeline as fitting
 from rwf.inference.posterior import Prediction
-from rwf.models.blended import SecondOpinion, learn_second_opinion
-from rwf.models.calibrated import ErrorScale
+from rwf.models.blended import NeighborBlend, learn_neighbor_blend
+from rwf.models.calibrated import LocalCalibration
 from rwf.priors import recipes
 from rwf.uncertainty.calibration import Calibration
 
@@ -30,7 +30,7 @@ def terrain(n, seed):
 
 
 def tree(n_components=60, **options):
-    settings = {"engine": "tree", "second_opinion": True, "random_state": 0}
+    settings = {"solver": "multifrontal", "second_opinion": True, "random_state": 0}
     return RWFRegressor(n_components, **(settings | options))
 
 
@@ -68,8 +68,8 @@ def test_it_adds_what_few_atoms_miss(fitted, alone, new):
     assert errors[0] < 0.5 * errors[1]
     assert densities[0] > densities[1] + 1.0
     assert densities[0] - densities[1] == pytest.approx(layer(fitted).gain, rel=0.3)
-    assert isinstance(fitted.correction_, SecondOpinion)
-    assert isinstance(alone.correction_, ErrorScale)
+    assert isinstance(fitted.correction_, NeighborBlend)
+    assert isinstance(alone.correction_, LocalCalibration)
     assert "second opinion" in fitted.fit_report_.seconds
     assert "second opinion" not in alone.fit_report_.seconds
 
@@ -157,7 +157,7 @@ def test_where_only_noise_is_left_nothing_is_asked(seed):
 
 def test_few_rows_are_not_asked():
     X, y = terrain(333, 0)
-    assert not isinstance(tree(40).fit(X, y).correction_, SecondOpinion)
+    assert not isinstance(tree(40).fit(X, y).correction_, NeighborBlend)
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
@@ -186,7 +186,7 @@ def test_an_output_that_is_noise_is_left_to_the_model(data, new):
 
 def test_dense_models_have_it_too(new):
     X, y = terrain(600, 0)
-    model = RWFRegressor(40, prior="cells", second_opinion=True, random_state=0).fit(X, y)
+    model = RWFRegressor(40, prior="multiscale", second_opinion=True, random_state=0).fit(X, y)
     assert layer(model).gain > 0.5
     assert len(layer(model).rows[0]) == 600
     rmse = [np.sqrt(np.mean((new[1] - p) ** 2)) for p in (model.predict(new[0]), y.mean())]
@@ -208,7 +208,7 @@ QUICK = {"max_iter": 5, "n_restarts": 0, "random_state": 0}
 
 
 def asked(model):
-    return isinstance(model.correction_, SecondOpinion)
+    return isinstance(model.correction_, NeighborBlend)
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
@@ -222,8 +222,8 @@ def test_by_itself_a_table_of_projected_weights_asks_its_nearest_rows():
     errors = [np.sqrt(np.mean((truth - m.predict(new)) ** 2)) for m in (model, alone)]
     assert errors[0] < 0.5 * errors[1]
     assert not asked(RWFRegressor(20, **QUICK).fit(X[:, :3], y))
-    assert not asked(RWFRegressor(20, prior="independent", **QUICK).fit(X, y))
-    assert asked(RWFRegressor(20, prior="independent", second_opinion=True, **QUICK).fit(X, y))
+    assert not asked(RWFRegressor(20, prior="random_features", **QUICK).fit(X, y))
+    assert asked(RWFRegressor(20, prior="random_features", second_opinion=True, **QUICK).fit(X, y))
     assert not asked(RWFRegressor.from_paper(20, **QUICK).fit(X, y))
 
 
@@ -240,7 +240,7 @@ def test_by_itself_it_keeps_neither_streams_nor_too_many_rows(monkeypatch):
     assert not asked(RWFRegressor(20, **QUICK).fit(X, y))
     monkeypatch.setattr(fitting, "ASKED_ROWS", 700)
     assert asked(RWFRegressor(20, **QUICK).fit(X, y))
-    monkeypatch.setattr(recipes.ProjectedRecipe, "enough_rows", 100)  # more rows are a stream
+    monkeypatch.setattr(recipes.Nystrom, "enough_rows", 100)  # more rows are a stream
     assert not asked(RWFRegressor(20, **QUICK).fit(lambda: iter([(X, y)])))
 
 
@@ -283,7 +283,7 @@ def test_rows_of_no_weight_are_not_learned_from():
     y = np.where(weights > 0, y, 1e6)
     model = RWFRegressor(
         30,
-        prior="cells",
+        prior="multiscale",
         second_opinion=True,
         noise="constant",
         error_bars="global",
@@ -331,7 +331,7 @@ def test_a_pickled_model_predicts_the_same(fitted, new):
 
 
 def test_a_layer_that_says_nothing_changes_nothing(fitted, new):
-    silent = SecondOpinion((None,), Calibration(np.ones((40, 1))), None)
+    silent = NeighborBlend((None,), Calibration(np.ones((40, 1))), None)
     found = silent.at(fitted.model_, new[0][:9])
     assert_array_equal(found.shift, 0.0)
     assert_array_equal(found.factor, 1.0)
@@ -350,17 +350,18 @@ def test_the_model_is_weighed_with_its_scaled_variances(data, fitted):
     X, y = (part[:500] for part in data)
     rows = fitted.model_.scaler.rows(Block(X, y[:, None], np.ones(500)))
     plain, scaled = (
-        learn_second_opinion(fitted.model_, scale, rows, np.random.default_rng(3)).layers[0]
+        learn_neighbor_blend(fitted.model_, scale, rows, np.random.default_rng(3)).layers[0]
         for scale in (None, Quadruple())
     )
-    trust = scaled.voices[0].trust
+    mixing = scaled.experts[0].mixing
     other = next(
-        voice.trust
-        for voice in plain.voices
-        if voice.scale == scaled.voices[0].scale and voice.trust.correlation == trust.correlation
+        expert.mixing
+        for expert in plain.experts
+        if expert.scale == scaled.experts[0].scale
+        and expert.mixing.correlation == mixing.correlation
     )
-    assert other.model == pytest.approx(4.0 * trust.model, rel=1e-9)
-    assert other.neighbours == pytest.approx(trust.neighbours, rel=1e-9)
+    assert other.model == pytest.approx(4.0 * mixing.model, rel=1e-9)
+    assert other.neighbors == pytest.approx(mixing.neighbors, rel=1e-9)
     assert plain.gain != pytest.approx(scaled.gain, rel=1e-3)
 
 

@@ -18,9 +18,9 @@ from rwf.data.rows import Block, distinct
 from rwf.fit.report import leave_one_out_scores
 from rwf.inference.spike_slab import Schedule
 from rwf.models.base import log_density, scores
-from rwf.models.calibrated import ErrorScale
-from rwf.models.dense import FittedModel
-from rwf.models.spike_slab import SparseModel
+from rwf.models.calibrated import LocalCalibration
+from rwf.models.dense import DenseModel
+from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import learn_variance
@@ -45,11 +45,11 @@ def learned(rows, errors, variances=0.2, **options):
 def objective(monkeypatch):
     """What is maximised for rows of uneven weights and two outputs, and the terms of it."""
     found = {}
-    climb = rwf.uncertainty.variance_function.maximize
+    maximize_evidence = rwf.uncertainty.variance_function.maximize
 
     def spy(f, start, *args, **kwargs):
         found["f"], found["size"] = f, len(start)
-        return climb(f, start, *args, **kwargs)
+        return maximize_evidence(f, start, *args, **kwargs)
 
     monkeypatch.setattr(rwf.uncertainty.variance_function, "maximize", spy)
     rng = np.random.default_rng(1)
@@ -171,7 +171,7 @@ def even(n, seed):
 
 
 def cells(**options):
-    settings = {"n_components": 30, "prior": "cells", "noise": "constant", "random_state": 0}
+    settings = {"n_components": 30, "prior": "multiscale", "noise": "constant", "random_state": 0}
     return RWFRegressor(**(settings | options))
 
 
@@ -220,7 +220,7 @@ def test_errors_that_calibrate_it_are_of_unit_size_everywhere(data, local):
 def test_the_density_of_new_rows_rises_by_the_gain(local, plain):
     X, y = restless(4000, 9)
     nll = [-norm.logpdf(y, *model.predict(X, return_std=True)).mean() for model in (plain, local)]
-    assert isinstance(local.correction_, ErrorScale)
+    assert isinstance(local.correction_, LocalCalibration)
     assert local.correction_.gain == pytest.approx(nll[0] - nll[1], abs=0.1)
     assert local.correction_.gain > 0.5
     assert plain.correction_ is None
@@ -358,7 +358,7 @@ def test_outputs_have_one_scale_and_their_own_enlargement():
 def test_up_to_three_columns_may_have_a_scale(d):
     X, y = restless(500, 0, d)
     model = RWFRegressor(
-        30, prior="independent", noise="constant", max_iter=5, n_restarts=0, random_state=0
+        30, prior="random_features", noise="constant", max_iter=5, n_restarts=0, random_state=0
     ).fit(X, y)
     assert (model.correction_ is None) == (d > 3)
 
@@ -413,12 +413,12 @@ SHORT = Schedule(chains=2, sweeps=6, settling=2, keeping=2, attempts=1, draws=10
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"prior": "cells"}, FittedModel),
-        ({"prior": "cells", "noise": "varying"}, FittedModel),
-        ({"engine": "tree", "noise": "varying"}, TreeModel),
-        ({"prior": "sparse", "n_components": None}, SparseModel),
+        ({"prior": "multiscale"}, DenseModel),
+        ({"prior": "multiscale", "noise": "varying"}, DenseModel),
+        ({"solver": "multifrontal", "noise": "varying"}, TreeModel),
+        ({"prior": "spike_slab", "n_components": None}, SpikeSlabModel),
     ],
-    ids=["cells", "cells, varying", "tree", "sparse"],
+    ids=["multiscale", "cells, varying", "tree", "spike_slab"],
 )
 def test_log_density_is_that_of_the_normal_distribution(options, kind, monkeypatch):
     monkeypatch.setattr(rwf.priors.recipes, "SPARSE_SCHEDULE", SHORT)

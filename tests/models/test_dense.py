@@ -10,8 +10,8 @@ from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, Stack, WaveletFamily
 from rwf.inference.moments import accumulate
-from rwf.models.dense import FittedModel
-from rwf.models.hyperparameters import Shape
+from rwf.models.dense import DenseModel
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.wavelets import MexicanHat
 from rwf.wavelets.measure import Measure, Rows
 
@@ -24,8 +24,8 @@ def model(rng):
     scaler = Standardizer.learn(rows, ard=True)
     family = WaveletFamily(MexicanHat(), Measure(0.4, 3.0, Rows()), 1.7)
     stack = Stack((family.draw(30, scaler.inputs(X), rng), ConstantFeatures()))
-    shape = Shape(stack, np.zeros(2), np.full(2, np.log(0.1)))
-    return FittedModel(scaler, shape, accumulate(stack, [scaler.rows(rows)], 2))
+    shape = Hyperparameters(stack, np.zeros(2), np.full(2, np.log(0.1)))
+    return DenseModel(scaler, shape, accumulate(stack, [scaler.rows(rows)], 2))
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

@@ -36,7 +36,7 @@ def plateaus(n, seed=0, noise=0.05):
 @pytest.fixture(scope="module")
 def fitted():
     X, y, f = plateaus(400)
-    return X, y, f, RWFRegressor(prior="sparse", random_state=0).fit(X, y)
+    return X, y, f, RWFRegressor(prior="spike_slab", random_state=0).fit(X, y)
 
 
 def test_plateaus_are_found_in_any_units_and_covered(fitted):
@@ -80,7 +80,7 @@ def test_rows_add_in_any_split(fitted):
     assert merged.model_.n_rows == model.model_.n_rows == 400
     more = model.without_rows().partial_fit(X, y).partial_fit(X[:50], y[:50], np.full(50, 2.0))
     assert more.model_.n_rows == 500
-    other = RWFRegressor(prior="sparse", random_state=1).fit(X[:100], y[:100])
+    other = RWFRegressor(prior="spike_slab", random_state=1).fit(X[:100], y[:100])
     with pytest.raises(IncompatibleModelsError, match="different atoms"):
         merged.merge(other)
 
@@ -89,14 +89,14 @@ def test_in_gaps_and_beyond_the_ends_the_variance_of_the_signal_comes_back():
     X, y, _ = plateaus(600, 1)
     hole = (X[:, 0] > 104) & (X[:, 0] < 106)
     X, y = X[~hole], y[~hole]
-    model = RWFRegressor(prior="sparse", random_state=0).fit(X, y)
+    model = RWFRegressor(prior="spike_slab", random_state=0).fit(X, y)
     far = np.array([[105.0], [90.0], [120.0]])
     with pytest.warns(NoAtomsNearbyWarning):
         _, std = model.predict(far, return_std=True)
     assert (std > np.sqrt(y.var() - 0.15**2)).all()
     assert_allclose(model.coverage(far), 0.0, atol=1e-3)
     assert_allclose(model.coverage(X), 1.0)
-    bare = RWFRegressor(prior="sparse", fill=False, random_state=0).fit(X, y)
+    bare = RWFRegressor(prior="spike_slab", fill=False, random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (bare.predict(far, return_std=True)[1] <= std).all()
@@ -106,7 +106,7 @@ def test_in_gaps_and_beyond_the_ends_the_variance_of_the_signal_comes_back():
 def test_outputs_have_their_own_atoms():
     X, y, _ = plateaus(200, 2)
     Y = np.column_stack([y, -4.0 * X[:, 0]])
-    model = RWFRegressor(prior="sparse", random_state=0).fit(X, Y)
+    model = RWFRegressor(prior="spike_slab", random_state=0).fit(X, Y)
     mean, std = model.predict(X, return_std=True)
     assert mean.shape == std.shape == (200, 2)
     assert np.sqrt(np.mean((mean[:, 1] - Y[:, 1]) ** 2)) < 0.05 * Y[:, 1].std()
@@ -124,10 +124,10 @@ def test_what_cannot_be_had_is_refused():
         ({"wavelet": "haar"}, "no use for wavelet"),
     ]:
         with pytest.raises(ValueError, match=match):
-            RWFRegressor(prior="sparse", **bad).fit(X, y)
+            RWFRegressor(prior="spike_slab", **bad).fit(X, y)
     with pytest.raises(ValueError, match="one input column, and X has 2"):
-        RWFRegressor(prior="sparse").fit(np.hstack([X, X]), y)
-    model = RWFRegressor(prior="sparse", random_state=0).fit(X, y)
+        RWFRegressor(prior="spike_slab").fit(np.hstack([X, X]), y)
+    model = RWFRegressor(prior="spike_slab", random_state=0).fit(X, y)
     assert not hasattr(model, "log_marginal_likelihood_value_")
     with pytest.raises(AttributeError, match="held-out rows"):
         model.log_marginal_likelihood()
@@ -136,9 +136,11 @@ def test_what_cannot_be_had_is_refused():
 def test_auto_finds_that_plateaus_are_sparse():
     X, y, _ = plateaus(500, 3)
     model = RWFRegressor(random_state=0).fit(X, y)
-    held_out = {s.name: s.held_out for s in model.fit_report_.starts}
-    assert any(s.chosen and s.name.startswith("prior 'sparse'") for s in model.fit_report_.starts)
-    assert {f"prior {p!r}" for p in ("projected", "cells on a tree", "adaptive")} <= set(held_out)
+    held_out = {s.name: s.held_out for s in model.fit_report_.trials}
+    assert any(
+        s.chosen and s.name.startswith("prior 'spike_slab'") for s in model.fit_report_.trials
+    )
+    assert {f"prior {p!r}" for p in ("nystrom", "cells on a tree", "adaptive")} <= set(held_out)
 
 
 def test_signals_that_are_not_sparse_are_left_to_other_priors():
@@ -146,9 +148,9 @@ def test_signals_that_are_not_sparse_are_left_to_other_priors():
     X = np.arange(400.0)[:, None]
     y = np.cumsum(rng.normal(size=400))  # a step at every row
     model = RWFRegressor(random_state=0).fit(X, y)
-    names = {s.name.split("'")[1] for s in model.fit_report_.starts if "'" in s.name}
-    assert "sparse" not in names
-    assert {"projected", "cells on a tree"} <= names
+    names = {s.name.split("'")[1] for s in model.fit_report_.trials if "'" in s.name}
+    assert "spike_slab" not in names
+    assert {"nystrom", "cells on a tree"} <= names
 
 
 @given(st.integers(2, 40), st.integers(0, 10**6), st.floats(-3, 3))

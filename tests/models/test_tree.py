@@ -17,8 +17,8 @@ from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.inference.multifrontal import TreeTooLargeError
 from rwf.inference.posterior import Prediction
 from rwf.models.base import log_density
-from rwf.models.dense import FittedModel
-from rwf.models.hyperparameters import Shape
+from rwf.models.dense import DenseModel
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.statistics import collect
 
 
@@ -37,7 +37,7 @@ def chirp(n, d, seed=0):
 def fitted(request):
     d, noise = request.param
     X, y, f = chirp(900, d)
-    model = RWFRegressor(300, engine="tree", noise=noise, random_state=0).fit(X, y)
+    model = RWFRegressor(300, solver="multifrontal", noise=noise, random_state=0).fit(X, y)
     assert (model.model_.noise is not None) >= (noise == "varying")
     return X, y, f, model
 
@@ -45,16 +45,18 @@ def fitted(request):
 def test_it_is_the_dense_model_of_the_same_atoms(fitted):
     X, y, _, model = fitted
     tree = model.model_
-    variances = tree.tuned[0].variances
-    shape = Shape(tree.shape.features, variances.log_priors, np.array([variances.log_noise]))
+    variances = tree.fits[0].variances
+    shape = Hyperparameters(
+        tree.shape.features, variances.log_priors, np.array([variances.log_noise])
+    )
     rows = Block(X, y[:, None], np.ones(len(X)))
     statistics = collect(tree.scaler, shape, rows, "gram", noise=tree.noise)
-    dense = FittedModel(tree.scaler, shape, statistics, cover=tree.cover, noise=tree.noise)
+    dense = DenseModel(tree.scaler, shape, statistics, levels=tree.levels, noise=tree.noise)
     own = shape.variances(0)
     posterior = statistics.posterior(
         0, own.prior_variances(shape.features.groups), own.noise_variance
     )
-    dense.__dict__["tuned"] = (tree.tuned[0].__class__(own, posterior, 0, ()),)
+    dense.__dict__["tuned"] = (tree.fits[0].__class__(own, posterior, 0, ()),)
     queries = np.vstack([X[:40], X.min(0) - np.array([[0.3], [5.0]]) * np.ones(X.shape[1])])
     for noise in (True, False):
         for a, b in zip(
@@ -98,7 +100,7 @@ def test_rows_add_in_any_split(fitted):
     for a, b in zip(merged.predict(X, True), whole.predict(X, True), strict=True):
         assert_allclose(a, b, rtol=1e-6)
     assert merged.model_.n_rows == len(X)
-    other = RWFRegressor(100, engine="tree", random_state=1).fit(X, y)
+    other = RWFRegressor(100, solver="multifrontal", random_state=1).fit(X, y)
     with pytest.raises(IncompatibleModelsError, match="different atoms"):
         merged.merge(other)
 
@@ -133,7 +135,7 @@ def test_far_away_the_prior_comes_back(fitted):
 def test_several_outputs_have_their_own_variances():
     X, y, _ = chirp(400, 1)
     Y = np.column_stack([y, X[:, 0] + 3.0])
-    model = RWFRegressor(100, engine="tree", random_state=0).fit(X, Y)
+    model = RWFRegressor(100, solver="multifrontal", random_state=0).fit(X, Y)
     mean, std = model.predict(X, return_std=True)
     assert mean.shape == std.shape == (400, 2)
     assert model.noise_variance_[1] < 1e-3 * model.noise_variance_[0]
@@ -145,31 +147,33 @@ def test_the_engine_is_chosen_by_columns_and_rows(monkeypatch):
     X, y, _ = chirp(300, 1)
     many = RWFRegressor(9000, random_state=0).fit(X, y)
     assert many.fit_report_.statistics == "tree"
-    assert many.fit_report_.engine == "tree: 9000 columns are more than 8000"
+    assert many.fit_report_.solver == "multifrontal: 9000 columns are more than 8000"
     few = RWFRegressor(50, random_state=0).fit(X, y)
     assert few.fit_report_.statistics != "tree"
-    assert few.fit_report_.engine == f"dense: {few.n_features_out_} columns"
+    assert few.fit_report_.solver == f"dense: {few.n_features_out_} columns"
     monkeypatch.setattr("rwf.estimators.regressor.ADAPTIVE_ROWS", 200)
     long = RWFRegressor(random_state=0).fit(X, y)
     assert long.fit_report_.statistics == "tree"
-    assert long.fit_report_.engine == "tree: 300 rows are more than 200, on 1 input column(s)"
-    dense = RWFRegressor(random_state=0, engine="dense").fit(X, y)
+    assert (
+        long.fit_report_.solver == "multifrontal: 300 rows are more than 200, on 1 input column(s)"
+    )
+    dense = RWFRegressor(random_state=0, solver="dense").fit(X, y)
     assert dense.fit_report_.statistics != "tree"
-    assert dense.fit_report_.engine == "dense: engine='dense' was asked for"
+    assert dense.fit_report_.solver == "dense: solver='dense' was asked for"
 
 
 def test_the_report_says_which_engine_was_taken_and_why(monkeypatch):
     X, y, _ = chirp(300, 2)
-    asked = RWFRegressor(40, engine="tree", random_state=0).fit(X, y)
-    assert asked.fit_report_.engine == "tree: engine='tree' was asked for"
+    asked = RWFRegressor(40, solver="multifrontal", random_state=0).fit(X, y)
+    assert asked.fit_report_.solver == "multifrontal: solver='multifrontal' was asked for"
     fourier = RFFRegressor(20, max_iter=3, n_restarts=0, random_state=0).fit(X, y)
-    assert fourier.fit_report_.engine == "dense: 23 columns"
+    assert fourier.fit_report_.solver == "dense: 23 columns"
     monkeypatch.setattr("rwf.estimators.regressor.MOST_DENSE", 10)
-    cells = RWFRegressor(20, prior="cells", random_state=0).fit(X, y)
-    assert cells.fit_report_.engine == "tree: 20 columns are more than 10"
+    cells = RWFRegressor(20, prior="multiscale", random_state=0).fit(X, y)
+    assert cells.fit_report_.solver == "multifrontal: 20 columns are more than 10"
     options = {"max_iter": 3, "n_restarts": 0, "random_state": 0}
-    projected = RWFRegressor(20, prior="projected", **options).fit(X, y)
-    assert projected.fit_report_.engine == "dense: prior='projected' has no other"
+    projected = RWFRegressor(20, prior="nystrom", **options).fit(X, y)
+    assert projected.fit_report_.solver == "dense: prior='nystrom' has no other"
 
 
 def test_a_tree_that_wins_among_priors_is_named(monkeypatch):
@@ -181,24 +185,24 @@ def test_a_tree_that_wins_among_priors_is_named(monkeypatch):
     monkeypatch.setattr("rwf.priors.auto.log_density", best_on_a_tree)
     model = RWFRegressor(max_iter=3, n_restarts=0, random_state=0).fit(X, y)
     assert model.fit_report_.statistics == "tree"
-    assert model.fit_report_.engine == "tree: cells on it predicted held-out rows best"
+    assert model.fit_report_.solver == "multifrontal: cells on it predicted held-out rows best"
 
 
 def test_what_cannot_be_had_is_refused(monkeypatch):
     X, y, _ = chirp(200, 1)
-    with pytest.raises(ValueError, match="engine='forest' is unknown"):
-        RWFRegressor(engine="forest").fit(X, y)
+    with pytest.raises(ValueError, match="solver='forest' is unknown"):
+        RWFRegressor(solver="forest").fit(X, y)
     with pytest.raises(ValueError, match="leave that out"):
-        RWFRegressor(engine="tree", prior="projected").fit(X, y)
-    with pytest.raises(ValueError, match="no use for prior='independent'"):
-        RWFRegressor(engine="tree", prior="independent").fit(X, y)
+        RWFRegressor(solver="multifrontal", prior="nystrom").fit(X, y)
+    with pytest.raises(ValueError, match="no use for prior='random_features'"):
+        RWFRegressor(solver="multifrontal", prior="random_features").fit(X, y)
     with pytest.raises(ValueError, match="no use for wavelet, shifts"):
-        RWFRegressor(engine="tree", wavelet="haar", shifts="box").fit(X, y)
+        RWFRegressor(solver="multifrontal", wavelet="haar", shifts="box").fit(X, y)
     with pytest.raises(ValueError, match="X has 4 columns"):
-        RWFRegressor(engine="tree").fit(np.hstack([X] * 4), y)
+        RWFRegressor(solver="multifrontal").fit(np.hstack([X] * 4), y)
     monkeypatch.setattr(rwf.priors.recipes, "free_memory", lambda: 200_000)
     with pytest.raises(TreeTooLargeError, match="ask for at most"):
-        RWFRegressor(150, engine="tree").fit(X, y)
+        RWFRegressor(150, solver="multifrontal").fit(X, y)
 
 
 def test_free_memory_is_a_plausible_number():
@@ -219,7 +223,11 @@ def stepped(n, seed=0):
 @pytest.fixture(scope="module")
 def uneven():
     X, y, _ = stepped(600)
-    return X, y, RWFRegressor(30, engine="tree", error_bars="global", random_state=0).fit(X, y)
+    return (
+        X,
+        y,
+        RWFRegressor(30, solver="multifrontal", error_bars="global", random_state=0).fit(X, y),
+    )
 
 
 def own_noise(model, X):
@@ -241,10 +249,10 @@ def test_a_step_of_the_noise_is_found(uneven):
     assert np.mean(1.0 / unit) == pytest.approx(1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize("engine", ["tree", "dense"])
-def test_the_noise_that_is_asked_for_is_larger_where_rows_are_noisier(engine):
+@pytest.mark.parametrize("solver", ["multifrontal", "dense"])
+def test_the_noise_that_is_asked_for_is_larger_where_rows_are_noisier(solver):
     X, y, sd = stepped(600)
-    options = {"engine": engine, "prior": "cells", "noise": "varying", "error_bars": "global"}
+    options = {"solver": solver, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
     model = RWFRegressor(60, random_state=0, **options).fit(X, y)
     away = np.abs(X[:, 0] - 6.0) > 0.2
     assert np.median(np.abs(np.log(own_noise(model, X) / sd)[away])) < 0.25
@@ -291,7 +299,7 @@ def test_it_is_the_same_for_rows_in_their_own_units(uneven):
 def test_constant_noise_is_left_alone():
     X = chirp(400, 1)[0]
     smooth = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
-    model = RWFRegressor(40, engine="tree", random_state=0).fit(X, smooth)
+    model = RWFRegressor(40, solver="multifrontal", random_state=0).fit(X, smooth)
     assert model.model_.noise is None
 
 
@@ -313,10 +321,10 @@ def test_noise_does_not_fall_below_what_the_statistics_resolve(quiet, monkeypatc
 
     monkeypatch.setattr(rwf.models.noise, "learn_variance", spy)
     X, y = seismogram(600, quiet)
-    options = {"engine": "tree", "error_bars": "global", "random_state": 0}
+    options = {"solver": "multifrontal", "error_bars": "global", "random_state": 0}
     plain = RWFRegressor(500, noise="constant", **options).fit(X, y)
     model = RWFRegressor(500, noise="varying", **options).fit(X, y)
-    own = plain.model_.tuned[0].posterior
+    own = plain.model_.fits[0].posterior
     least = plain.model_.statistics.resolvable_noise(own.prior_variances) / own.noise_variance
     assert plain.model_.least_noise == pytest.approx(least, rel=1e-12, abs=0.0)
     unit = model.model_.scaler.inputs(X)
@@ -332,10 +340,12 @@ def test_noise_does_not_fall_below_what_the_statistics_resolve(quiet, monkeypatc
 def test_the_least_noise_is_that_of_the_output_that_needs_most():
     X, y, _ = chirp(300, 1)
     Y = np.column_stack([y, np.sin(X[:, 0])])
-    tree = RWFRegressor(60, engine="tree", noise="constant", random_state=0).fit(X, Y).model_
+    tree = (
+        RWFRegressor(60, solver="multifrontal", noise="constant", random_state=0).fit(X, Y).model_
+    )
     each = [
         tree.statistics.resolvable_noise(t.posterior.prior_variances) / t.posterior.noise_variance
-        for t in tree.tuned
+        for t in tree.fits
     ]
     assert tree.least_noise == max(each) > min(each)
 
@@ -349,7 +359,7 @@ class Judged:
     noise: object = None
     n_outputs: int = 1
 
-    def judges(self, known):
+    def calibration_rows(self, known):
         return known
 
     def leave_one_out(self, rows, output):

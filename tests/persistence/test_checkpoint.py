@@ -19,9 +19,9 @@ from rwf.persistence import checkpoint as checkpoints
 from rwf.persistence import file
 
 N = 6000
-DENSE = {"n_components": 30, "prior": "independent", "noise": "constant"}
-CELLS = {"n_components": 30, "prior": "cells", "noise": "varying", "error_bars": "global"}
-TREE = {"n_components": 60, "engine": "tree", "noise": "varying", "error_bars": "global"}
+DENSE = {"n_components": 30, "prior": "random_features", "noise": "constant"}
+CELLS = {"n_components": 30, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
+TREE = {"n_components": 60, "solver": "multifrontal", "noise": "varying", "error_bars": "global"}
 USUAL = {"max_iter": 2, "n_restarts": 0, "random_state": 0}
 
 

@@ -33,10 +33,10 @@ from rwf.errors import (
     UnsavableModelError,
 )
 from rwf.inference.spike_slab.fit import Schedule
-from rwf.models.blended import SecondOpinion
-from rwf.models.calibrated import ErrorScale
-from rwf.models.dense import FittedModel
-from rwf.models.spike_slab import SparseModel
+from rwf.models.blended import NeighborBlend
+from rwf.models.calibrated import LocalCalibration
+from rwf.models.dense import DenseModel
+from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
 from rwf.persistence import SKOPS_TYPES, estimators, file
 from rwf.persistence.file import MAGIC, PREFIX
@@ -82,11 +82,11 @@ def exact(n=120):
 def sparse():
     short = Schedule(chains=2, sweeps=5, settling=3, keeping=3, attempts=1, draws=8)
     with mock.patch.object(recipes, "SPARSE_SCHEDULE", short):
-        return RWFRegressor(prior="sparse", **QUICK).fit(*line(120))
+        return RWFRegressor(prior="spike_slab", **QUICK).fit(*line(120))
 
 
 MODELS = {
-    "independent": lambda: RWFRegressor(40, prior="independent", **QUICK).fit(*line()),
+    "random_features": lambda: RWFRegressor(40, prior="random_features", **QUICK).fit(*line()),
     "wavelets": lambda: RWFRegressor(
         30, wavelet=Cliff(3.0), shifts=rwf.Hull(), scales=[0.25, 4.0], **QUICK
     ).fit(*terrain(150)),
@@ -96,27 +96,29 @@ MODELS = {
     "haar": lambda: RWFRegressor(30, wavelet="haar", **QUICK).fit(*line()),
     "db4": lambda: RWFRegressor(30, wavelet="db4", blocks=("radial",), **QUICK).fit(*line()),
     "paper": lambda: RWFRegressor.from_paper(40, **QUICK).fit(*line()),
-    "projected": lambda: RWFRegressor(40, prior="projected", **QUICK).fit(*plane()),
-    "all rows": lambda: RWFRegressor(prior="projected", **QUICK).fit(*plane(60)),
+    "nystrom": lambda: RWFRegressor(40, prior="nystrom", **QUICK).fit(*plane()),
+    "all rows": lambda: RWFRegressor(prior="nystrom", **QUICK).fit(*plane(60)),
     "mixed": lambda: RWFRegressor(
-        40, prior="projected", second_opinion=False, **QUICK
+        40, prior="nystrom", second_opinion=False, **QUICK
     ).fit(*plane(3100)),
-    "cells": lambda: RWFRegressor(60, prior="cells", noise="constant", **QUICK).fit(*line()),
-    "varying": lambda: RWFRegressor(60, prior="cells", noise="varying", **QUICK).fit(*line()),
+    "multiscale": lambda: RWFRegressor(60, prior="multiscale", noise="constant", **QUICK).fit(
+        *line()
+    ),
+    "varying": lambda: RWFRegressor(60, prior="multiscale", noise="varying", **QUICK).fit(*line()),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
     "outputs": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line(outputs=3)),
-    "sparse": sparse,
-    "tree": lambda: RWFRegressor(300, engine="tree", **QUICK).fit(*terrain()),
+    "spike_slab": sparse,
+    "tree": lambda: RWFRegressor(300, solver="multifrontal", **QUICK).fit(*terrain()),
     "varying tree": lambda: RWFRegressor(
-        200, engine="tree", noise="varying", **QUICK
+        200, solver="multifrontal", noise="varying", **QUICK
     ).fit(*line(600)),
     "RFF": lambda: RFFRegressor(40, kernel="matern32", n_blocks=2, **QUICK).fit(*plane()),
-    "root": lambda: RWFRegressor(60, prior="independent", **QUICK).fit(*exact()),
+    "root": lambda: RWFRegressor(60, prior="random_features", **QUICK).fit(*exact()),
     "opinion": lambda: RWFRegressor(
-        60, engine="tree", second_opinion=True, **QUICK
+        60, solver="multifrontal", second_opinion=True, **QUICK
     ).fit(*terrain(1200)),
 }  # fmt: skip
-DATA = {"projected", "all rows", "mixed", "RFF"}
+DATA = {"nystrom", "all rows", "mixed", "RFF"}
 
 
 @cache
@@ -133,7 +135,7 @@ def queries(model):
 
 
 def saved(model, path, **options):
-    options.setdefault("with_rows", isinstance(model.correction_, SecondOpinion))
+    options.setdefault("with_rows", isinstance(model.correction_, NeighborBlend))
     model.save(path, **options)
     return rwf.load(path)
 
@@ -157,7 +159,7 @@ def everything(model):
         model.n_features_out_,
         model.n_iter_,
     ]
-    if not isinstance(model.model_, SparseModel):
+    if not isinstance(model.model_, SpikeSlabModel):
         answers.append(model.log_marginal_likelihood())
     return answers
 
@@ -193,14 +195,14 @@ def test_a_loaded_model_is_the_same_to_the_last_bit(name, path):
 def test_the_models_above_are_of_every_kind():
     models = {name: fitted(name) for name in MODELS}
     kinds = {type(model.model_) for model in models.values()}
-    assert kinds == {FittedModel, SparseModel, TreeModel}
+    assert kinds == {DenseModel, SpikeSlabModel, TreeModel}
     corrections = {type(model.correction_) for model in models.values()}
-    assert corrections == {type(None), ErrorScale, SecondOpinion}
+    assert corrections == {type(None), LocalCalibration, NeighborBlend}
     assert models["root"].fit_report_.statistics == "root"
     assert models["varying"].model_.noise is not None
     assert models["varying tree"].model_.noise is not None
-    assert models["projected"].model_.scaler.logarithm.chosen.any()
-    assert not models["projected"].model_.scaler.X.varies.all()
+    assert models["nystrom"].model_.scaler.logarithm.chosen.any()
+    assert not models["nystrom"].model_.scaler.X.varies.all()
     assert models["all rows"].model_.projected.n_features == 60
     assert len(models["tree"].model_.shape.tree.dissection.leaves) > 1
 
@@ -219,7 +221,7 @@ def test_further_rows_change_a_loaded_model_as_they_change_the_first(name, path)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["cells", "root", "sparse", "tree", "opinion"])
+@pytest.mark.parametrize("name", ["multiscale", "root", "spike_slab", "tree", "opinion"])
 def test_loaded_parts_are_merged(name, path):
     blank = saved(fitted(name).without_rows(), path)
     X = queries(blank)
@@ -235,7 +237,7 @@ def test_names_of_columns_come_back(path):
     pandas = pytest.importorskip("pandas")
     X, y = line(100)
     table = pandas.DataFrame(X, columns=["Größe in m"])
-    model = RWFRegressor(20, prior="cells", **QUICK).fit(table, y)
+    model = RWFRegressor(20, prior="multiscale", **QUICK).fit(table, y)
     loaded = saved(model, path)
     assert_array_equal(loaded.feature_names_in_, model.feature_names_in_, strict=True)
     assert_array_equal(loaded.predict(table), model.predict(table))
@@ -243,7 +245,7 @@ def test_names_of_columns_come_back(path):
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_is_no_part_of_a_model(make, path):
-    model = copy.copy(fitted("cells")).set_params(random_state=make(3))
+    model = copy.copy(fitted("multiscale")).set_params(random_state=make(3))
     assert saved(model, path).random_state is None
 
 
@@ -253,14 +255,14 @@ def test_parameters_keep_their_types(path):
         "blocks": ["radial", "ridge"],
         "shifts": rwf.Box(0.3),
     }
-    model = copy.copy(fitted("independent")).set_params(**given, verbose=np.int64(0))
+    model = copy.copy(fitted("random_features")).set_params(**given, verbose=np.int64(0))
     loaded = saved(model, path)
     assert {name: getattr(loaded, name) for name in given} == given
     assert clone(loaded).get_params()["wavelet"] == "mexican_hat"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["cells", "projected", "sparse", "tree", "opinion"])
+@pytest.mark.parametrize("name", ["multiscale", "nystrom", "spike_slab", "tree", "opinion"])
 def test_pickle_and_joblib_round_trip(name, tmp_path):
     model = fitted(name)
     joblib.dump(model, tmp_path / "model.joblib")
@@ -310,7 +312,7 @@ def test_no_target_is_in_a_file(name, path):
     elif name == "root":
         _, y = exact()
     else:
-        n = {"sparse": 120, "varying tree": 600}.get(name, 240)
+        n = {"spike_slab": 120, "varying tree": 600}.get(name, 240)
         _, y = line(n, outputs=3 if name == "outputs" else 1)
     table = y.reshape(len(y), -1)
     model.save(path)
@@ -326,7 +328,7 @@ def test_rows_are_saved_only_if_they_may_be(path):
     assert not path.exists()
     with pytest.warns(RowsInFileWarning, match="second_opinion=False"):
         model.save(path)
-    assert isinstance(rwf.load(path).correction_, SecondOpinion)
+    assert isinstance(rwf.load(path).correction_, NeighborBlend)
 
 
 class Sombrero(rwf.RadialWavelet):
@@ -395,18 +397,20 @@ def test_records_name_every_field():
 @cache
 def small_file():
     """Bytes of a file with features, statistics and noise that varies."""
-    model = RWFRegressor(20, prior="cells", noise="varying", **QUICK).fit(*line(80))
+    model = RWFRegressor(20, prior="multiscale", noise="varying", **QUICK).fit(*line(80))
     return _bytes(model)
 
 
 @cache
 def tree_file():
-    return _bytes(RWFRegressor(150, engine="tree", noise="constant", **QUICK).fit(*line(300)))
+    return _bytes(
+        RWFRegressor(150, solver="multifrontal", noise="constant", **QUICK).fit(*line(300))
+    )
 
 
 @cache
 def sparse_file():
-    return _bytes(fitted("sparse"))
+    return _bytes(fitted("spike_slab"))
 
 
 def _bytes(model, **options):
@@ -540,8 +544,8 @@ def changed(header, kind, **entries):
         ("CompactHat", {"order": 10**15}, "is too high"),
         ("CompactHat", {"order": 1}, "use an integer of at least 3"),
         ("CompactHat", {"order": 4.0}, "is no int"),
-        ("FittedModel", {"learn_priors": 1}, "is no bool"),
-        ("FittedModel", {"shape": {"object": 0}}, "is no Shape"),
+        ("DenseModel", {"learn_priors": 1}, "is no bool"),
+        ("DenseModel", {"shape": {"object": 0}}, "is no Shape"),
         ("Posterior", {"rss": "1.0"}, "is no float"),
     ],
 )
@@ -648,7 +652,7 @@ def ask(content, path):
 
 
 def test_writing_is_all_or_nothing(path, monkeypatch):
-    fitted("cells").save(path)
+    fitted("multiscale").save(path)
     before = path.read_bytes()
 
     def full(descriptor):

@@ -9,10 +9,10 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import Stack
-from rwf.models.hyperparameters import Shape
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.priors import auto as choice
 from rwf.priors import recipes
-from rwf.priors.base import Lesson
+from rwf.priors.base import LearningTask
 
 
 @pytest.fixture
@@ -49,11 +49,11 @@ def test_a_number_that_was_asked_for_is_kept(rng):
 
 
 def test_the_number_of_atoms_by_rows():
-    recipe = recipes.ProjectedRecipe(())
-    numbers = [recipe.default_components(n) for n in (10, 3000, 3001, 9000, 20_000, 20_001)]
+    recipe = recipes.Nystrom(())
+    numbers = [recipe.default_n_components(n) for n in (10, 3000, 3001, 9000, 20_000, 20_001)]
     assert numbers == [10, 3000, 3001, 5000, 5000, 2500]
     # Recipes compete with no more than they would have with much noise.
-    assert recipe.sketch().default_components(9000) == 2500
+    assert recipe.cheap().default_n_components(9000) == 2500
 
 
 # ---------------------------------------------------------------------------------- mixed columns
@@ -66,7 +66,7 @@ def test_the_number_of_atoms_by_rows():
         (400, 4, {}, True),
         (400, 16, {}, True),
         (400, 17, {}, False),
-        (400, 3, {"prior": "projected"}, False),
+        (400, 3, {"prior": "nystrom"}, False),
         (150, 4, {}, False),
         (400, 4, {"ard": False}, False),
         (400, 4, {"mix_columns": False}, False),
@@ -92,7 +92,7 @@ def lesson(rng):
     settings = RWFRegressor()._settings()
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
     scaler = Standardizer.learn(known, ard=True)
-    return Lesson(scaler, known, True, 5, settings, rng, lambda message: None)
+    return LearningTask(scaler, known, True, 5, settings, rng, lambda message: None)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_who_is_far_behind_gets_no_noise_of_its_own(
 
     monkeypatch.setattr(choice, "build", build)
     monkeypatch.setattr(choice, "log_density", lambda model, held, factors: np.array([model]))
-    shape = Shape(Stack(()), np.zeros(0), np.zeros(1))
+    shape = Hyperparameters(Stack(()), np.zeros(0), np.zeros(1))
     assert choice._held_out(shape, lesson, lesson.known, best) == pytest.approx(expected)
     assert asked == tried
 
@@ -123,10 +123,10 @@ def test_who_is_far_behind_gets_no_noise_of_its_own(
 @pytest.mark.parametrize(
     ("d", "options", "competing"),
     [
-        (1, {}, {"adaptive", "sparse", "cells on a tree", "projected"}),
-        (1, {"n_components": 40}, {"adaptive", "cells", "projected"}),
-        (2, {}, {"adaptive", "cells", "cells on a tree", "projected"}),
-        (3, {}, {"adaptive", "cells", "projected"}),
+        (1, {}, {"adaptive", "spike_slab", "cells on a tree", "nystrom"}),
+        (1, {"n_components": 40}, {"adaptive", "multiscale", "nystrom"}),
+        (2, {}, {"adaptive", "multiscale", "cells on a tree", "nystrom"}),
+        (3, {}, {"adaptive", "multiscale", "nystrom"}),
     ],
 )
 def test_which_priors_compete(d, options, competing):

@@ -13,12 +13,12 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.features import ConstantFamily, LinearFamily
-from rwf.features.lattice import DENSITY, LEAST_ROWS, REACH, draw_frame
+from rwf.features.lattice import DENSITY, LEAST_ROWS, REACH, draw_lattice
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFeatures
 from rwf.features.wavelet import unit_directions
-from rwf.inference.empirical_bayes import SHRINKAGE, Variances, settle
+from rwf.inference.empirical_bayes import SHRINKAGE, Variances, mackay_fixed_point
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate
 from rwf.priors.adaptive import by_octave, joined_atoms, learn_atoms
@@ -56,7 +56,7 @@ def chirp(n: int, rng: np.random.Generator) -> Block:
 def test_a_frame_keeps_to_its_number_and_halves_its_scales(n, d, size, seed, distinct):
     rng = np.random.default_rng(seed)
     X = rng.normal(2.0, 3.0, (n, d))[rng.integers(min(distinct, n), size=n)]
-    frame = draw_frame(CompactHat(), X, size, rng)
+    frame = draw_lattice(CompactHat(), X, size, rng)
     assert 1 <= sum(octave.n_features for octave in frame) <= size
     scales = np.array([octave.scales[0] for octave in frame])
     assert_allclose(scales[1:], scales[:-1] / 2)
@@ -72,7 +72,7 @@ def _reached(octave: LocalAtoms, X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_every_place_among_the_rows_has_atoms_of_every_scale(d, rng):
     X = rng.uniform(size=(4000, d))
-    frame = draw_frame(CompactHat(), X, 1500, rng)
+    frame = draw_lattice(CompactHat(), X, 1500, rng)
     assert sum(octave.n_features for octave in frame) > 700
     for octave in frame:
         nearest = cdist(X[:300], octave.shifts).min(axis=1)
@@ -81,7 +81,7 @@ def test_every_place_among_the_rows_has_atoms_of_every_scale(d, rng):
 
 def test_crowded_rows_have_finer_atoms(rng):
     X = np.concatenate([rng.uniform(0, 1, 3000), rng.uniform(1, 10, 60)])[:, None]
-    finest = draw_frame(CompactHat(), X, 1000, rng)[-1]
+    finest = draw_lattice(CompactHat(), X, 1000, rng)[-1]
     assert (finest.shifts < 1.2).mean() > 0.9
 
 
@@ -113,14 +113,16 @@ def test_cells_are_as_wide_as_asked_and_scales_do_not_mix(rng):
 
 def test_the_fixed_point_is_where_the_evidence_is_flat(rng):
     rows = chirp(400, rng)
-    stack = Stack((*draw_frame(CompactHat(), rows.X, 60, rng), ConstantFeatures()))
+    stack = Stack((*draw_lattice(CompactHat(), rows.X, 60, rng), ConstantFeatures()))
     moments = accumulate(stack, [rows], 1)
     start = Variances(np.zeros(len(stack.maps)), np.log(0.1))
-    tuned = settle(moments, 0, stack.groups, stack.parents, start, max_iter=3000, tol=1e-9)
-    gradient = variance_gradient(tuned.posterior, stack.groups, len(stack.maps))
+    fits = mackay_fixed_point(
+        moments, 0, stack.groups, stack.parents, start, max_iter=3000, tol=1e-9
+    )
+    gradient = variance_gradient(fits.posterior, stack.groups, len(stack.maps))
     assert abs(gradient.log_noise) < 1e-3
     # A block that is its own mean: shrinkage towards it changes nothing.
-    at_floor = tuned.variances.log_priors < -17.9
+    at_floor = fits.variances.log_priors < -17.9
     assert_allclose(gradient.log_priors[~at_floor], 0.0, atol=0.05)
 
 
@@ -132,16 +134,16 @@ def test_a_cell_without_rows_has_the_variance_of_its_octave(rng):
     stack = Stack((both,), (np.repeat([0, 1], [20, 5]),))
     moments = accumulate(stack, [rows], 1)
     start = Variances(np.zeros(2), np.log(0.1))
-    tuned = settle(moments, 0, stack.groups, stack.parents, start, max_iter=50)
-    assert_allclose(*np.exp(tuned.variances.log_priors), rtol=10 * SHRINKAGE)
+    fits = mackay_fixed_point(moments, 0, stack.groups, stack.parents, start, max_iter=50)
+    assert_allclose(*np.exp(fits.variances.log_priors), rtol=10 * SHRINKAGE)
 
 
 def test_cells_find_where_the_signal_is(rng):
     rows = chirp(1200, rng)
-    frame = draw_frame(CompactHat(), rows.X, 400, rng)
+    frame = draw_lattice(CompactHat(), rows.X, 400, rng)
     shape, tried = learn_cells(frame, [ConstantFeatures()], rows, rng, quiet)
     chosen = next(report for report in tried if report.chosen)
-    assert chosen.name.startswith("cells")
+    assert chosen.name.startswith("multiscale")
     assert chosen.held_out > tried[0].held_out
     variances = np.exp(shape.log_priors)[shape.features.groups]
     octave = int(np.argmin([abs(np.log(part.scales[0] / 0.05)) for part in frame]))
@@ -155,7 +157,7 @@ def test_a_stationary_signal_needs_no_cells_and_coverage_holds(rng):
     x = rng.uniform(size=(900, 1))
     f = np.sin(9 * x[:, 0])
     y = f + 0.2 * rng.normal(size=900)
-    model = RWFRegressor(300, prior="cells", random_state=0).fit(x[:600], y[:600])
+    model = RWFRegressor(300, prior="multiscale", random_state=0).fit(x[:600], y[:600])
     mean, std = model.predict_function(x[600:])
     assert np.sqrt(np.mean((mean - f[600:]) ** 2)) < 0.06
     assert np.mean(np.abs(mean - f[600:]) < 1.96 * std) > 0.8  # one function: errors go together
@@ -197,10 +199,10 @@ def test_adaptive_atoms_beat_random_ones_on_a_step(rng):
     f = np.where(x[:, 0] > 0.37, 1.0, 0.0)
     y = f + 0.05 * rng.normal(size=1500)
     errors = {}
-    for prior in ("adaptive", "independent"):
+    for prior in ("adaptive", "random_features"):
         model = RWFRegressor(40, prior=prior, random_state=0).fit(x[:1000], y[:1000])
         errors[prior] = np.sqrt(np.mean((model.predict(x[1000:]) - f[1000:]) ** 2))
-    assert errors["adaptive"] < 0.8 * errors["independent"]
+    assert errors["adaptive"] < 0.8 * errors["random_features"]
 
 
 def test_haar_atoms_are_not_finer_than_their_rows_allow(rng):
@@ -223,7 +225,7 @@ def test_oriented_atoms_turn_along_a_cliff(rng):
 # --------------------------------------------------------------------------- where nothing is known
 
 
-@pytest.mark.parametrize("prior", ["independent", "cells", "adaptive", "projected"])
+@pytest.mark.parametrize("prior", ["random_features", "multiscale", "adaptive", "nystrom"])
 def test_in_a_gap_and_far_away_the_prior_comes_back(prior, rng):
     x = np.concatenate([rng.uniform(0, 0.4, 300), rng.uniform(0.6, 1.0, 300)])[:, None]
     y = np.sin(60 * x[:, 0]) + 0.05 * rng.normal(size=600)
@@ -237,7 +239,7 @@ def test_in_a_gap_and_far_away_the_prior_comes_back(prior, rng):
     assert far.min() > 0.6 * signal
 
 
-@pytest.mark.parametrize("prior", ["cells", "adaptive"])
+@pytest.mark.parametrize("prior", ["multiscale", "adaptive"])
 def test_a_row_without_atoms_is_warned_about(prior, rng):
     x = rng.uniform(size=(300, 1))
     model = RWFRegressor(100, prior=prior, random_state=0).fit(x, np.sin(9 * x[:, 0]))
@@ -250,7 +252,9 @@ def test_a_row_without_atoms_is_warned_about(prior, rng):
 def test_without_filling_variance_vanishes_far_away(rng):
     x = rng.uniform(size=(300, 1))
     y = np.sin(9 * x[:, 0]) + 0.1 * rng.normal(size=300)
-    model = RWFRegressor(100, prior="cells", fill=False, trend="none", random_state=0).fit(x, y)
+    model = RWFRegressor(100, prior="multiscale", fill=False, trend="none", random_state=0).fit(
+        x, y
+    )
     _, std = model.predict_function(np.array([[100.0]]))
     assert std.max() < 1e-6
 
@@ -258,7 +262,7 @@ def test_without_filling_variance_vanishes_far_away(rng):
 # ------------------------------------------------------------------------------- as everywhere else
 
 
-@pytest.mark.parametrize("prior", ["cells", "adaptive"])
+@pytest.mark.parametrize("prior", ["multiscale", "adaptive"])
 def test_rows_in_pieces_give_the_same_model(prior, rng):
     x = rng.uniform(size=(240, 1))
     y = np.sin(20 * x[:, 0]) + 0.1 * rng.normal(size=240)
@@ -269,7 +273,7 @@ def test_rows_in_pieces_give_the_same_model(prior, rng):
     assert_allclose(left.predict(x), whole.predict(x), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("prior", ["cells", "adaptive"])
+@pytest.mark.parametrize("prior", ["multiscale", "adaptive"])
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_few_rows_are_enough_to_run(prior, n, rng):
     x = rng.normal(size=(n, 1))
@@ -277,15 +281,15 @@ def test_few_rows_are_enough_to_run(prior, n, rng):
     assert np.isfinite(model.predict(x, return_std=True)).all()
 
 
-@pytest.mark.parametrize("prior", ["cells", "adaptive"])
+@pytest.mark.parametrize("prior", ["multiscale", "adaptive"])
 def test_too_many_columns_are_refused(prior, rng):
-    with pytest.raises(ValueError, match=r"4 columns: use prior='projected'"):
+    with pytest.raises(ValueError, match=r"4 columns: use prior='nystrom'"):
         RWFRegressor(prior=prior).fit(rng.normal(size=(9, 4)), rng.normal(size=9))
 
 
 def test_cells_have_no_use_for_parameters_of_independent_weights(rng):
     with pytest.raises(ValueError, match="no use for wavelet"):
-        RWFRegressor(prior="cells", wavelet="haar").fit(rng.normal(size=(9, 1)), np.zeros(9))
+        RWFRegressor(prior="multiscale", wavelet="haar").fit(rng.normal(size=(9, 1)), np.zeros(9))
 
 
 # ------------------------------------------------------------------------------- noise that varies
@@ -299,7 +303,7 @@ def noisy(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.
 
 def test_the_noise_is_found_where_it_is(rng):
     x, y, sd = noisy(800, rng)
-    model = RWFRegressor(60, prior="cells", random_state=0).fit(x, y)
+    model = RWFRegressor(60, prior="multiscale", random_state=0).fit(x, y)
     _, total = model.predict(x, return_std=True)
     _, of_f = model.predict_function(x)
     found = np.sqrt(total**2 - of_f**2)
@@ -310,8 +314,8 @@ def test_the_noise_is_found_where_it_is(rng):
 def test_constant_noise_is_left_alone_and_varying_can_be_forced(rng):
     x = rng.uniform(size=(400, 1))
     y = np.sin(6 * x[:, 0]) + 0.2 * rng.normal(size=400)
-    assert RWFRegressor(50, prior="cells", random_state=0).fit(x, y).model_.noise is None
-    forced = RWFRegressor(50, prior="cells", noise="varying", random_state=0).fit(x, y)
+    assert RWFRegressor(50, prior="multiscale", random_state=0).fit(x, y).model_.noise is None
+    forced = RWFRegressor(50, prior="multiscale", noise="varying", random_state=0).fit(x, y)
     v = forced.model_.relative_noise(x)
     assert 1.0 < v.max() / v.min() < 4.0
     with pytest.raises(ValueError, match="noise='often' is unknown"):
@@ -323,7 +327,7 @@ def test_varying_noise_improves_the_density_and_streams(rng):
     nll = {}
     for noise in ("constant", "auto"):
         model = RWFRegressor(
-            60, prior="cells", noise=noise, error_bars="global", random_state=0
+            60, prior="multiscale", noise=noise, error_bars="global", random_state=0
         ).fit(x[::2], y[::2])
         mean, std = model.predict(x[1::2], return_std=True)
         nll[noise] = np.mean(np.log(std) + 0.5 * ((y[1::2] - mean) / std) ** 2)

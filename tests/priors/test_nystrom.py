@@ -18,7 +18,7 @@ from rwf.inference.exact import exact_evidence
 from rwf.priors.nystrom import (
     LENGTH_SPREAD,
     MIXING_SPREAD,
-    KernelShape,
+    KernelParameters,
     climb_kernel,
     first_kernel,
     kernel_prior,
@@ -27,7 +27,7 @@ from rwf.priors.nystrom import (
     other_kernel,
     project,
 )
-from rwf.uncertainty.extrapolation import Remainder
+from rwf.uncertainty.extrapolation import NystromResidual
 
 
 def make_kernel(rng, d=2, blocks=2, ard=True, mix=False):
@@ -159,15 +159,15 @@ def test_features_keep_the_precision_they_are_given(rng):
 def test_the_jitter_hides_only_what_is_far_below_the_noise(rng):
     kernel, rows, trend = make_problem(rng)
     for noise in (1e-1, 1e-7):
-        shape = KernelShape(kernel, np.zeros(2), np.log([noise]))
+        shape = KernelParameters(kernel, np.zeros(2), np.log([noise]))
         atoms = project(shape, trend, rows.X).features.maps[0]
         assert atoms.jitter <= max(1e-3 * noise, 1e-11 * kernel.diagonal) * 1.01
 
 
 def test_what_atoms_miss_is_added_up_to_what_the_noise_already_holds():
-    full = Remainder.learn(variance=2.0, missing=0.0, noise=0.3)
+    full = NystromResidual.learn(variance=2.0, missing=0.0, noise=0.3)
     assert_allclose(full.extra(np.array([0.0, 0.5])), [0.0, 1.0])
-    few = Remainder.learn(variance=2.0, missing=0.4, noise=0.3)  # r̄ = 0.8, g = 0.3/1.6
+    few = NystromResidual.learn(variance=2.0, missing=0.4, noise=0.3)  # r̄ = 0.8, g = 0.3/1.6
     assert_allclose(few.extra(np.array([0.4])), 0.0, atol=1e-15)
     assert few.extra(np.array([0.0]))[0] > -0.3  # never all of the noise
     assert_allclose(few.extra(np.array([1.0])), 0.3 / 1.6 * (2.0 - 0.8))
@@ -229,7 +229,7 @@ def test_many_length_scales_do_not_follow_the_noise(rng):
 
 def test_the_variance_that_atoms_miss_falls_to_zero_at_their_centres(rng):
     kernel, rows, trend = make_problem(rng)
-    shape = KernelShape(kernel, np.zeros(2), np.array([-3.0]))
+    shape = KernelParameters(kernel, np.zeros(2), np.array([-3.0]))
     few, all_of_them = (project(shape, trend, rows.X[:m]) for m in (5, 30))
     K, K_T = kernel(rows.X, rows.X), kernel(rows.X, rows.X[:5])
     reached = np.einsum("nm,mn->n", K_T, np.linalg.solve(K[:5, :5], K_T.T))

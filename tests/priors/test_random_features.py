@@ -9,7 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, WaveletFamily
 from rwf.inference.evidence import evidence
-from rwf.priors.random_features import climb, draw_stack, first_shape, learn_shape, other_start
+from rwf.priors.random_features import (
+    draw_stack,
+    first_hyperparameters,
+    learn_hyperparameters,
+    maximize_evidence,
+    restart,
+)
 from rwf.wavelets import MexicanHat
 from rwf.wavelets.measure import Measure, Rows
 
@@ -36,8 +42,8 @@ def test_columns_are_shared_evenly_and_the_trend_has_its_own(rng):
 
 def test_climbing_raises_the_evidence_and_finds_the_relevant_column(rng):
     rows = rows_of(rng)
-    start = first_shape(FAMILIES, draw_stack(FAMILIES, 60, rows.X, rng), 1)
-    shape, report = climb(start, rows, 40)
+    start = first_hyperparameters(FAMILIES, draw_stack(FAMILIES, 60, rows.X, rng), 1)
+    shape, report = maximize_evidence(start, rows, 40)
     assert report.log_evidence_per_row > value(start, rows) + 0.5
     assert_allclose(report.log_evidence_per_row, value(shape, rows), rtol=1e-9)
     # y depends on the first column only: its length-scale is the shorter one.
@@ -47,7 +53,9 @@ def test_climbing_raises_the_evidence_and_finds_the_relevant_column(rng):
 
 def test_the_best_of_all_starts_is_chosen_and_every_start_is_reported(rng):
     rows = rows_of(rng, d=1)
-    shape, starts = learn_shape(FAMILIES, rows, rng, n_features=40, n_starts=3, max_iter=24)
+    shape, starts = learn_hyperparameters(
+        FAMILIES, rows, rng, n_features=40, n_starts=3, max_iter=24
+    )
     chosen = [s for s in starts if s.chosen]
     assert len(starts) == 3
     assert len(chosen) == 1
@@ -57,8 +65,8 @@ def test_the_best_of_all_starts_is_chosen_and_every_start_is_reported(rng):
 
 def test_atoms_are_not_drawn_again_while_learning(rng):
     rows = rows_of(rng)
-    start = first_shape(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
-    shape, _ = climb(start, rows, 5)
+    start = first_hyperparameters(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
+    shape, _ = maximize_evidence(start, rows, 5)
     assert_array_equal(shape.features.maps[0].atoms.shifts, start.features.maps[0].atoms.shifts)
     assert_array_equal(shape.features.maps[0].atoms.draws, start.features.maps[0].atoms.draws)
 
@@ -66,8 +74,8 @@ def test_atoms_are_not_drawn_again_while_learning(rng):
 @pytest.mark.parametrize("d", [1, 5])
 def test_starts_differ_in_their_lengths_only(d, rng):
     rows = rows_of(rng, d=d)
-    first = first_shape(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
-    second = other_start(first, 1, d, rng)
+    first = first_hyperparameters(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
+    second = restart(first, 1, d, rng)
     mask = first.features.length_mask
     moved = first.features.theta - second.features.theta
     assert (moved[mask] != 0).all()
@@ -78,6 +86,6 @@ def test_starts_differ_in_their_lengths_only(d, rng):
 
 def test_prior_variances_can_be_left_alone(rng):
     rows = rows_of(rng)
-    start = first_shape(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
-    shape, _ = climb(start, rows, 10, learn_priors=False)
+    start = first_hyperparameters(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
+    shape, _ = maximize_evidence(start, rows, 10, learn_priors=False)
     assert_array_equal(shape.log_priors, start.log_priors)

@@ -17,11 +17,11 @@ from rwf import RandomFourierFeatures, RandomWaveletFeatures, RFFRegressor, RWFR
 pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
 
 REGRESSORS = {
-    "projected": lambda **k: RWFRegressor(
+    "nystrom": lambda **k: RWFRegressor(
         **{"n_components": 30, "n_restarts": 0, "max_iter": 5, "random_state": 0} | k
     ),
-    "independent": lambda **k: RWFRegressor(
-        prior="independent",
+    "random_features": lambda **k: RWFRegressor(
+        prior="random_features",
         **{"n_components": 30, "n_restarts": 0, "max_iter": 5, "random_state": 0} | k,
     ),
     "paper": lambda **k: RWFRegressor.from_paper(
@@ -86,7 +86,7 @@ def test_awkward_but_lawful_data_give_finite_predictions(make, case):
 @pytest.mark.parametrize("case", ["constant y", "zero y"])
 def test_a_constant_target_is_predicted(case):
     X, y = AWKWARD[case]
-    mean, std = REGRESSORS["projected"]().fit(X, y).predict(X, return_std=True)
+    mean, std = REGRESSORS["nystrom"]().fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(mean, y, atol=1e-3)
     assert (std < 0.1).all()
 
@@ -202,7 +202,7 @@ def test_the_width_of_queries_is_checked(make):
 
 
 def test_weights_are_checked():
-    model = REGRESSORS["projected"]()
+    model = REGRESSORS["nystrom"]()
     with pytest.raises(ValueError, match=r"sample_weight\[3\] = -1 is negative.*Use zero"):
         model.fit(X, Y, sample_weight=np.where(Y == 3, -1.0, 1.0))
     with pytest.raises(ValueError, match="at least one non-zero"):
@@ -211,8 +211,11 @@ def test_weights_are_checked():
 
 BAD_PARAMETERS = [
     ({"n_components": 0}, "positive integer"),
-    ({"prior": "gaussian"}, "one of 'auto', 'independent', 'projected', 'cells', 'adaptive'"),
-    ({"prior": "projected", "wavelet": "haar"}, "no use for wavelet.*prior='independent'"),
+    (
+        {"prior": "gaussian"},
+        "one of 'auto', 'random_features', 'nystrom', 'multiscale', 'adaptive'",
+    ),
+    ({"prior": "nystrom", "wavelet": "haar"}, "no use for wavelet.*prior='random_features'"),
     ({"n_components": 2.5}, "positive integer"),
     ({"wavelet": "mexican"}, "use one of mexican_hat"),
     ({"wavelet": "db99"}, "db2 to db38"),
@@ -248,7 +251,7 @@ def test_bad_parameters_of_the_others_are_refused_too():
 
 
 def test_a_failed_fit_leaves_the_fitted_model_alone():
-    model = REGRESSORS["projected"]().fit(X, Y)
+    model = REGRESSORS["nystrom"]().fit(X, Y)
     before = model.predict(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(with_value(np.nan), Y)

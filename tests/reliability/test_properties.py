@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_during_a_fit_leaves_the_last_checkpoint(tmp_path, 
     def blocks():
         return ((X[i : i + 250], y[i : i + 250]) for i in range(0, 4000, 250))
 
-    quick = RWFRegressor(prior="independent", noise="constant", **QUICK)
+    quick = RWFRegressor(prior="random_features", noise="constant", **QUICK)
     with monkeypatch.context() as patch:
         patch.setattr(file.os, "fsync", filling_up)
         with pytest.raises(OSError, match=r"No space left on device: .*fit\.checkpoint"):
@@ -193,9 +193,9 @@ def test_a_disk_that_fills_up_during_a_fit_leaves_the_last_checkpoint(tmp_path, 
 
 def regressors():
     return [
-        RWFRegressor(prior="projected", **QUICK),
-        RWFRegressor(prior="independent", **QUICK),
-        RWFRegressor(engine="tree", **QUICK),
+        RWFRegressor(prior="nystrom", **QUICK),
+        RWFRegressor(prior="random_features", **QUICK),
+        RWFRegressor(solver="multifrontal", **QUICK),
         RFFRegressor(**QUICK),
     ]
 
@@ -278,8 +278,8 @@ rng = np.random.default_rng(8)
 X = rng.uniform(2.0, 5.0, (3000, 2))
 y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=3000)
 quick = {"n_components": 200, "max_iter": 3, "n_restarts": 0, "random_state": 0}
-models = RWFRegressor(prior="independent", **quick), RFFRegressor(**quick)
-models += (RWFRegressor(prior="cells", engine="tree", **quick),)
+models = RWFRegressor(prior="random_features", **quick), RFFRegressor(**quick)
+models += (RWFRegressor(prior="multiscale", solver="multifrontal", **quick),)
 print(json.dumps([np.array(m.fit(X, y).predict(X, return_std=True)).tolist() for m in models]))
 """
 
@@ -314,8 +314,8 @@ FOURIER = {
 }
 WAVELET = {
     **{name: values for name, values in SHARED.items() if name != "variances"},
-    "prior": st.sampled_from(["auto", "projected", "cells", "adaptive", "independent"]),
-    "engine": st.sampled_from(["auto", "dense", "tree"]),
+    "prior": st.sampled_from(["auto", "nystrom", "multiscale", "adaptive", "random_features"]),
+    "solver": st.sampled_from(["auto", "dense", "tree"]),
     "second_opinion": st.booleans(),
     "fill": st.booleans(),
 }
@@ -334,7 +334,7 @@ def test_any_choice_of_parameters_fits_predicts_and_is_cloned(model, d, k, seed)
     parameters = model.get_params()
     copies = clone(model), type(model)().set_params(**parameters)
     assert all(copy.get_params() == parameters for copy in copies)
-    if getattr(model, "engine", "") == "tree" and model.prior not in ("auto", "cells"):
+    if getattr(model, "solver", "") == "multifrontal" and model.prior not in ("auto", "multiscale"):
         with pytest.raises(ValueError, match="tree"):
             model.fit(X, y)
         return

@@ -22,10 +22,10 @@ pytestmark = [
 
 QUICK = {"n_components": 24, "n_restarts": 0, "max_iter": 5, "random_state": 0}
 REGRESSORS = {
-    "projected": lambda: RWFRegressor(prior="projected", **QUICK),
-    "independent": lambda: RWFRegressor(prior="independent", **QUICK),
-    "cells": lambda: RWFRegressor(prior="cells", engine="dense", **QUICK),
-    "tree": lambda: RWFRegressor(prior="cells", engine="tree", **QUICK),
+    "nystrom": lambda: RWFRegressor(prior="nystrom", **QUICK),
+    "random_features": lambda: RWFRegressor(prior="random_features", **QUICK),
+    "multiscale": lambda: RWFRegressor(prior="multiscale", solver="dense", **QUICK),
+    "tree": lambda: RWFRegressor(prior="multiscale", solver="multifrontal", **QUICK),
     "adaptive": lambda: RWFRegressor(prior="adaptive", **QUICK),
     "rff": lambda: RFFRegressor(**QUICK),
 }
@@ -145,7 +145,7 @@ def test_offsets_cost_no_more_than_the_digits_they_take(make, offset):
     assert_allclose(moved_std, std, atol=ulps + 1e-6)
 
 
-@pytest.mark.parametrize("kind", ["projected", "independent", "tree", "rff"])
+@pytest.mark.parametrize("kind", ["nystrom", "random_features", "tree", "rff"])
 def test_a_million_copies_of_a_few_rows(kind):
     rng = np.random.default_rng(4)
     places = np.array([[2.0, 3.0], [2.5, 1.0], [3.0, 2.0], [4.5, 2.5], [5.0, 1.5]])
@@ -233,7 +233,7 @@ def test_a_prior_that_cannot_cope_with_weights_stands_back(weights):
 @pytest.mark.parametrize("case", ["targets times 1e-298", "inputs plus 1e12", "two rows"])
 def test_sparse_weights_stand_hard_data_too(case):
     X, y = HARD[case]
-    model = RWFRegressor(prior="sparse", n_restarts=0, random_state=0).fit(X[:, :1], y)
+    model = RWFRegressor(prior="spike_slab", n_restarts=0, random_state=0).fit(X[:, :1], y)
     mean, std = model.predict(X[:, :1], return_std=True)
     assert np.isfinite(model.fit_report_.nll)
     assert (std > 0).all()

@@ -510,7 +510,7 @@ def test_learned_cells_follow_the_signal(rng):
     }
     index = {}
     for name, f in signals.items():
-        model = RWFRegressor(500, prior="cells", random_state=0)
+        model = RWFRegressor(500, prior="multiscale", random_state=0)
         model.fit(x[:, None], f + 0.05 * rng.normal(size=1600))
         index[name] = stationarity_index(model, x[::16, None])
     changing, alike = index["fast, then slow"], index["everywhere alike"]
@@ -523,7 +523,7 @@ def test_fitted_models_have_an_index_too(rng):
     """Rows crowd to the left: wavelets at rows follow them, Fourier features cannot."""
     y = np.sin(9 * CROWDED[:, 0])
     settings = {"random_state": 0, "n_restarts": 0, "max_iter": 5, "log_skewed": False}
-    wavelets = RWFRegressor(600, prior="independent", blocks=("radial",), **settings)
+    wavelets = RWFRegressor(600, prior="random_features", blocks=("radial",), **settings)
     index = stationarity_index(wavelets.fit(CROWDED, y), CROWDED)
     assert index.value > 5 * index.standard_error > 0
     waves = RFFRegressor(200, **settings)
@@ -644,11 +644,11 @@ def test_error_bars_are_the_stated_formula(rng):
     wave = FourierFamily("se", 0.5).draw(40, X, rng)
     stack = Stack((hat, wave, LinearFamily().draw(1, X, rng)))
     variances = np.repeat([2.0, 0.3, 7.0], [30, 40, 1])
-    tuned = [SimpleNamespace(posterior=SimpleNamespace(prior_variances=variances))]
+    fits = [SimpleNamespace(posterior=SimpleNamespace(prior_variances=variances))]
     model = SimpleNamespace(
         model_=SimpleNamespace(
             projected=None,
-            tuned=tuned,
+            fits=fits,
             shape=SimpleNamespace(features=stack),
             scaler=SimpleNamespace(inputs=lambda X: X),
         )
@@ -699,9 +699,9 @@ def test_half_the_error_needs_four_times_the_columns(rng):
 
 def test_models_without_random_atoms_and_wrong_numbers_are_refused(rng):
     X = rng.normal(3.0, 2.0, (40, 2))
-    model = RWFRegressor(random_state=0, n_restarts=0, max_iter=2, prior="projected")
+    model = RWFRegressor(random_state=0, n_restarts=0, max_iter=2, prior="nystrom")
     model.fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="prior='independent'"):
+    with pytest.raises(ValueError, match="prior='random_features'"):
         required_features(model, X, 0.1, rng=rng)
     with pytest.raises(ValueError, match="closed form"):
         sup_error(model.model_.shape.features.maps[0], X, 0.1, rng=rng)
@@ -729,7 +729,7 @@ def observed_quantile(model, known, X, columns, rng, repeats=40):
     for _ in range(repeats):
         stack = draw_stack(families, columns, fitted.scaler.inputs(known), rng)
         stack = stack.with_theta(fitted.shape.features.theta)
-        priors = fitted.tuned[0].posterior.prior_variances
+        priors = fitted.fits[0].posterior.prior_variances
         K = 0.0
         for block, (part, kind) in enumerate(zip(stack.maps, families, strict=True)):
             if kind.sized:
@@ -747,9 +747,9 @@ def observed_quantile(model, known, X, columns, rng, repeats=40):
 def test_required_features_are_right_within_a_factor_of_two(data_dir, name, rng):
     """The D at which the observed largest error reaches ε lies between half and twice of it."""
     known, y = load(data_dir, name, 1000)
-    model = RWFRegressor(450, prior="independent", random_state=0, n_restarts=0, max_iter=20).fit(
-        known, y
-    )
+    model = RWFRegressor(
+        450, prior="random_features", random_state=0, n_restarts=0, max_iter=20
+    ).fit(known, y)
     X = known[:150]
     eps = 0.7 * sup_error(model, X, 0.1, rng=rng)  # about a thousand columns
     D = required_features(model, X, eps, 0.1, rng=rng)
@@ -761,9 +761,9 @@ def test_required_features_hold_for_fourier_features_too(data_dir, rng):
     known, y = load(data_dir, "airfoil", 400)
     model = RFFRegressor(300, random_state=0, n_restarts=0, max_iter=20).fit(known, y)
     X = known[:100]
-    D = required_features(model, X, 0.1 * model.model_.tuned[0].posterior.prior_variances[0],
+    D = required_features(model, X, 0.1 * model.model_.fits[0].posterior.prior_variances[0],
                           rng=rng)  # fmt: skip
-    eps = 0.1 * model.model_.tuned[0].posterior.prior_variances[0]
+    eps = 0.1 * model.model_.fits[0].posterior.prior_variances[0]
     assert observed_quantile(model, known, X, D // 2, rng) > eps
     assert observed_quantile(model, known, X, 2 * D, rng) < eps
 

@@ -13,21 +13,21 @@ from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.inference.multifrontal import (
     AtomTree,
     accumulate_tree,
-    draw_tree_frame,
+    draw_multifrontal_lattice,
     power_law,
-    settle_tree,
+    tree_fixed_point,
 )
 from rwf.inference.posterior import Prediction, normal_log_density
 from rwf.uncertainty.blending import (
-    Heard,
+    BlendWeights,
+    Expert,
+    ExpertInputs,
     LocalScale,
-    Trust,
-    Voice,
-    _voices,
-    learn_local_layer,
-    rows_to_judge,
+    _experts,
+    held_out_rows,
+    learn_output_blend,
 )
-from rwf.uncertainty.vecchia import Kernel, NeighbourGP
+from rwf.uncertainty.vecchia import Kernel, VecchiaGP
 from rwf.wavelets.radial import Bump
 
 
@@ -42,14 +42,16 @@ class Fitted:
     """A tree of few atoms on some rows, and its layer."""
 
     def __init__(self, X, y, rng, n_features=60):
-        local = draw_tree_frame(Bump(), X, n_features, rng)
+        local = draw_multifrontal_lattice(Bump(), X, n_features, rng)
         features = Stack((LinearFeatures(X.shape[1]), *local, ConstantFeatures()))
         tree = AtomTree.of(features, X.shape[1])
         moments = accumulate_tree(tree, [Block(X, y[:, None], np.ones(len(X)))], 1)
-        self.posterior = settle_tree(moments, 0, features.groups, power_law(features)).posterior
-        held = rows_to_judge(len(X), rng)
+        self.posterior = tree_fixed_point(
+            moments, 0, features.groups, power_law(features)
+        ).posterior
+        held = held_out_rows(len(X), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
-        found = learn_local_layer(X, y, held, unseen, rng)
+        found = learn_output_blend(X, y, held, unseen, rng)
         self.layer = None if found is None else found.layer
 
     def predict(self, X):
@@ -106,9 +108,9 @@ def test_far_from_rows_the_model_is_followed(fitted):
     found = model.layer.predict(far, certain)
     assert_allclose(found.mean, certain.mean, atol=1e-4)
     # There is no row nearby, so that the scale is one.
-    voices = model.layer.voices
-    heard = sum(voice.weight for voice in voices)
-    factor = sum(voice.weight * voice.trust.model for voice in voices) + 1.0 - heard
+    experts = model.layer.experts
+    given = sum(expert.weight for expert in experts)
+    factor = sum(expert.weight * expert.mixing.model for expert in experts) + 1.0 - given
     assert_allclose(found.variance, factor * certain.variance, rtol=1e-2)
 
 
@@ -133,9 +135,9 @@ def test_where_only_noise_is_left_there_is_no_layer(seed):
 def test_few_or_constant_rows_have_no_layer(rng):
     X = rng.normal(2.0, 1.0, (400, 2))
     for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
-        held = rows_to_judge(rows, rng)
+        held = held_out_rows(rows, rng)
         unseen = Prediction(y[held], np.ones(len(held)))
-        assert learn_local_layer(X[:rows], y[:rows], held, unseen, rng) is None
+        assert learn_output_blend(X[:rows], y[:rows], held, unseen, rng) is None
 
 
 def test_repeated_rows_are_no_failure(rng):
@@ -149,14 +151,14 @@ def test_repeated_rows_are_no_failure(rng):
 
 def test_units_of_y_do_not_matter(rng):
     X, y = terrain(900, rng)
-    held = rows_to_judge(800, rng)
+    held = held_out_rows(800, rng)
     constant = Prediction(np.full(900, 6.0), np.full(900, 0.1))
 
     def predicted(factor, shift):
         model = Prediction(factor * constant.mean + shift, factor**2 * constant.variance)
         unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
-        found = learn_local_layer(X[:800], factor * y[:800] + shift, held, unseen, generator)
+        found = learn_output_blend(X[:800], factor * y[:800] + shift, held, unseen, generator)
         return found.layer.predict(X[800:], there)
 
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
@@ -169,23 +171,23 @@ def test_units_of_y_do_not_matter(rng):
 
 def test_the_blend_has_the_least_variance_of_all_weights(rng):
     model = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
-    neighbours = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
-    trust, scale = Trust(0.7, 1.4, 0.6), rng.uniform(0.5, 2.0, 30)
-    found = trust.blend(model, neighbours, scale)
-    a, b = np.sqrt(0.7 * model.variance), np.sqrt(1.4 * neighbours.variance)
+    neighbors = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    mixing, scale = BlendWeights(0.7, 1.4, 0.6), rng.uniform(0.5, 2.0, 30)
+    found = mixing.blend(model, neighbors, scale)
+    a, b = np.sqrt(0.7 * model.variance), np.sqrt(1.4 * neighbors.variance)
     weights = np.linspace(0.0, 1.0, 20001)[:, None]
     variances = scale * (
         ((1 - weights) * a) ** 2 + (weights * b) ** 2 + 1.2 * weights * (1 - weights) * a * b
     )
     assert_allclose(found.variance, variances.min(axis=0), rtol=1e-6)
     best = weights[variances.argmin(axis=0), 0]
-    assert_allclose(found.mean, (1 - best) * model.mean + best * neighbours.mean, atol=1e-3)
+    assert_allclose(found.mean, (1 - best) * model.mean + best * neighbors.mean, atol=1e-3)
 
 
 def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
     X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
     squares = np.repeat([0.2, 1.8], 50)
-    gp = NeighbourGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
+    gp = VecchiaGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
     distances, near = gp.nearest(np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]), 30)
     found = LocalScale(nearby=20, prior_rows=0.5, radius=1.0)(distances, squares[near])
     assert_allclose(found[:2], [0.2, 1.8], atol=0.03)
@@ -201,19 +203,22 @@ def two_opinions(rng, n=300, better=1.0):
     """A model that errs by one, and neighbours that err by ``better``; scores of one everywhere."""
     y = rng.normal(5.0, 3.0, n)
     model = Prediction(y + rng.normal(0.0, 1.0, n), np.ones(n))
-    neighbours = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
-    return y, Heard(model, neighbours, np.ones((n, 80)), np.ones((n, 80)))
+    neighbors = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
+    return y, ExpertInputs(model, neighbors, np.ones((n, 80)), np.ones((n, 80)))
 
 
 def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
-    _, heard = two_opinions(rng, 7, better=0.3)
+    _, given = two_opinions(rng, 7, better=0.3)
     scale = LocalScale(20, 4.0, 1.0)
-    voices = [Voice(0.5, scale, Trust(1.3, 0.8, 0.2)), Voice(0.2, scale, Trust(2.0, 1.0, 0.9))]
-    found = heard.average(voices)
-    parts = [v.trust.blend(heard.model, heard.neighbours, np.ones(7)) for v in voices]
+    experts = [
+        Expert(0.5, scale, BlendWeights(1.3, 0.8, 0.2)),
+        Expert(0.2, scale, BlendWeights(2.0, 1.0, 0.9)),
+    ]
+    found = given.average(experts)
+    parts = [v.mixing.blend(given.model, given.neighbors, np.ones(7)) for v in experts]
     draws = [
         w * np.array([p.mean, p.variance + p.mean**2])
-        for w, p in zip([0.5, 0.2, 0.3], [*parts, heard.model], strict=True)
+        for w, p in zip([0.5, 0.2, 0.3], [*parts, given.model], strict=True)
     ]
     mean, square = np.sum(draws, axis=0)
     assert_allclose(found.mean, mean)
@@ -221,18 +226,18 @@ def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
 
 
 def test_voices_are_weighed_by_the_fourth_root_of_the_densities_they_give(rng):
-    y, heard = two_opinions(rng, better=2.0)
-    voices = _voices(heard, y)
+    y, given = two_opinions(rng, better=2.0)
+    experts = _experts(given, y)
 
     def log_density(p):
         return normal_log_density(y - p.mean, p.variance).sum()
 
     gains = [
-        log_density(v.trust.blend(heard.model, heard.neighbours, heard.scale(v.scale)))
-        - log_density(heard.model)
-        for v in voices
+        log_density(v.mixing.blend(given.model, given.neighbors, given.scale(v.scale)))
+        - log_density(given.model)
+        for v in experts
     ]
-    weights = np.array([voice.weight for voice in voices])
+    weights = np.array([expert.weight for expert in experts])
     assert (np.diff(weights) <= 0).all()
     assert_allclose(np.log(weights / weights[0]), (np.array(gains) - gains[0]) / 4, atol=1e-9)
     # The faintest voices, a hundredth of all together, have left their weight to these.
@@ -241,15 +246,15 @@ def test_voices_are_weighed_by_the_fourth_root_of_the_densities_they_give(rng):
 
 
 def test_a_voice_that_says_it_never_errs_is_not_heard(rng):
-    y, heard = two_opinions(rng)
-    perfect = replace(heard, neighbours=Prediction(y, np.ones(len(y))))
+    y, given = two_opinions(rng)
+    perfect = replace(given, neighbors=Prediction(y, np.ones(len(y))))
     with np.errstate(all="ignore"):
-        assert _voices(perfect, y) == ()
+        assert _experts(perfect, y) == ()
 
 
 def test_rows_that_judge_are_a_tenth_and_neither_too_few_nor_too_many(rng):
-    held = rows_to_judge(4000, rng)
+    held = held_out_rows(4000, rng)
     assert len(np.unique(held)) == len(held) == 400
     assert (np.diff(held) > 0).all()
-    assert [len(rows_to_judge(n, rng)) for n in (0, 100, 1000, 2000)] == [0, 30, 300, 300]
-    assert len(rows_to_judge(10**6, rng)) == 5000
+    assert [len(held_out_rows(n, rng)) for n in (0, 100, 1000, 2000)] == [0, 30, 300, 300]
+    assert len(held_out_rows(10**6, rng)) == 5000

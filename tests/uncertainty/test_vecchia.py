@@ -14,14 +14,14 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from experiments.baselines.kriging import Kriging
 from experiments.baselines.standardized import Standardized
 from experiments.methods import make
-from rwf.uncertainty import vecchia as neighbours
+from rwf.uncertainty import vecchia as neighbors
 from rwf.uncertainty.vecchia import (
     TREE_COLUMNS,
     TWICE_ORDERS,
     Kernel,
-    NeighbourGP,
-    _questions,
-    learn_neighbour_gp,
+    VecchiaGP,
+    _targets,
+    learn_vecchia_gp,
 )
 
 
@@ -47,7 +47,7 @@ def test_with_all_rows_as_neighbours_it_is_the_exact_process(twice_order, d, rng
     (X, y), kernel = some_rows(30, d, rng), some_kernel(d, twice_order)
     X[5] = X[4]  # two rows at one place
     new = np.concatenate([rng.normal(3.0, 3.0, (9, d)), X[:6]])
-    found = NeighbourGP(kernel, X, y, n_neighbours=30).predict(new)
+    found = VecchiaGP(kernel, X, y, n_neighbors=30).predict(new)
     mean, std = exact(kernel, X, y).predict(new, return_std=True)
     assert_allclose(found.mean, mean, rtol=1e-8, atol=1e-8)
     assert_allclose(found.variance, std**2, rtol=1e-8)
@@ -57,7 +57,7 @@ def test_with_all_rows_as_neighbours_it_is_the_exact_process(twice_order, d, rng
 def test_the_nearest_rows_are_those_of_the_metric(d, rng):
     (X, y), kernel = some_rows(60, d, rng), some_kernel(d)
     new = rng.normal(3.0, 2.0, (4, d))
-    gp = NeighbourGP(kernel, X, y, n_neighbours=5)
+    gp = VecchiaGP(kernel, X, y, n_neighbors=5)
     distances, near = gp.nearest(new, 5)
     scaled = np.linalg.norm((new[:, None] - X) / kernel.lengths, axis=2)
     assert_array_equal(near, np.argsort(scaled, axis=1)[:, :5])
@@ -70,12 +70,12 @@ def test_the_nearest_rows_are_those_of_the_metric(d, rng):
 
 @pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
 @pytest.mark.parametrize("n_neighbours", [4, 50])
-def test_leaving_one_out_is_predicting_from_the_others(n_neighbours, d, rng):
+def test_leaving_one_out_is_predicting_from_the_others(n_neighbors, d, rng):
     (X, y), kernel = some_rows(20, d, rng), some_kernel(d)
-    unseen = NeighbourGP(kernel, X, y, n_neighbours).leave_one_out(np.arange(3, 20))
+    unseen = VecchiaGP(kernel, X, y, n_neighbors).leave_one_out(np.arange(3, 20))
     for k, i in enumerate(range(3, 20)):
         rest = np.delete(np.arange(20), i)
-        expected = NeighbourGP(kernel, X[rest], y[rest], n_neighbours).predict(X[i : i + 1])
+        expected = VecchiaGP(kernel, X[rest], y[rest], n_neighbors).predict(X[i : i + 1])
         assert_allclose(unseen.mean[k], expected.mean[0], rtol=1e-8)
         assert_allclose(unseen.variance[k], expected.variance[0], rtol=1e-8)
 
@@ -85,7 +85,7 @@ def test_no_row_asks_itself_even_among_many_at_one_place(d, rng):
     X, y = some_rows(40, d, rng)
     X[10:30] = X[10]
     rows = np.arange(40)
-    asked = NeighbourGP(some_kernel(d), X, y, n_neighbours=4).nearest_others(rows)
+    asked = VecchiaGP(some_kernel(d), X, y, n_neighbors=4).nearest_others(rows)
     assert asked.shape == (40, 4)
     assert not (asked == rows[:, None]).any()
 
@@ -94,7 +94,7 @@ def test_no_row_asks_itself_even_among_many_at_one_place(d, rng):
 @pytest.mark.parametrize("far", [1e150, -1e300])
 def test_nothing_is_known_however_far_away(far, d, rng):
     (X, y), kernel = some_rows(40, d, rng), some_kernel(d)
-    found = NeighbourGP(kernel, X, y).predict(np.full((2, d), far))
+    found = VecchiaGP(kernel, X, y).predict(np.full((2, d), far))
     assert_array_equal(found.mean, 0.0)
     assert_allclose(found.variance, kernel.amplitude * (1 + kernel.nugget))
 
@@ -103,16 +103,16 @@ def test_nothing_is_known_however_far_away(far, d, rng):
 def test_fewer_rows_than_neighbours_are_all_asked(n, rng):
     X, y = some_rows(n, 2, rng)
     kernel, new = some_kernel(2), rng.normal(3.0, 2.0, (5, 2))
-    few, all_of_them = (NeighbourGP(kernel, X, y, k).predict(new) for k in (16, n))
+    few, all_of_them = (VecchiaGP(kernel, X, y, k).predict(new) for k in (16, n))
     assert_array_equal(few.mean, all_of_them.mean)
-    learned = learn_neighbour_gp(X, y - y.mean(), rng).predict(new)
+    learned = learn_vecchia_gp(X, y - y.mean(), rng).predict(new)
     assert np.isfinite(learned.mean).all()
     assert (learned.variance > 0).all()
 
 
 def test_the_density_is_that_of_a_row_given_its_neighbours(rng):
     (X, y), kernel = some_rows(12, 2, rng), some_kernel(2)
-    gp = NeighbourGP(kernel, X, y)
+    gp = VecchiaGP(kernel, X, y)
     rows, asked = np.array([2, 5]), np.array([[0, 1, 7], [3, 9, 11]])
     form = exact(kernel, X, y).kernel_
     expected = 0.0
@@ -130,7 +130,7 @@ def test_the_gradient_is_that_of_central_differences(twice_order, d, rng):
     X, y = some_rows(40, d, rng)
     X[3] = X[2]
     kernel = some_kernel(d, twice_order)
-    gp, rows = NeighbourGP(kernel, X, y, n_neighbours=6), np.arange(0, 40, 2)
+    gp, rows = VecchiaGP(kernel, X, y, n_neighbors=6), np.arange(0, 40, 2)
     asked = gp.nearest_others(rows)
     for theta in kernel.theta + rng.normal(0.0, 0.5, (3, d + 2)):
         _, gradient = gp.log_density(rows, asked, kernel.at(theta))
@@ -157,7 +157,7 @@ def surface(n, rng):
 
 def test_learning_finds_noise_anisotropy_and_smoothness(rng):
     X, y = surface(2000, rng)
-    gp = learn_neighbour_gp(X, y - y.mean(), rng)
+    gp = learn_vecchia_gp(X, y - y.mean(), rng)
     ratio = gp.kernel.lengths[0] / gp.kernel.lengths[1]
     assert 2.0 < ratio < 4.5
     assert gp.kernel.twice_order > 1
@@ -166,16 +166,16 @@ def test_learning_finds_noise_anisotropy_and_smoothness(rng):
 
 def test_orders_far_behind_do_not_climb_again_and_are_not_missed(rng, monkeypatch):
     X = rng.normal(3.0, 2.0, (300, 2))
-    y, climbed, found, climb = np.sin(X).sum(axis=1), [], [], neighbours._climbed
+    y, climbed, found, maximize_evidence = np.sin(X).sum(axis=1), [], [], neighbors._maximized
 
     def counted(gp, *others):
         climbed.append(gp.kernel.twice_order)
-        return climb(gp, *others)
+        return maximize_evidence(gp, *others)
 
-    monkeypatch.setattr(neighbours, "_climbed", counted)
-    for hopeless in (neighbours.HOPELESS, np.inf):
-        monkeypatch.setattr(neighbours, "HOPELESS", hopeless)
-        found.append(learn_neighbour_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
+    monkeypatch.setattr(neighbors, "_climbed", counted)
+    for hopeless in (neighbors.HOPELESS, np.inf):
+        monkeypatch.setattr(neighbors, "HOPELESS", hopeless)
+        found.append(learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
     assert climbed.count(1) == 3  # the roughest order once, and twice if all do
     assert climbed.count(5) == 4
     assert_array_equal(found[0].theta, found[1].theta)
@@ -208,7 +208,7 @@ def test_units_do_not_matter(rng):
 def test_what_is_learned_has_the_units_of_the_rows(rng):
     X, y = surface(400, rng)
     one, other = (
-        learn_neighbour_gp(bend * X, factor * (y - y.mean()), np.random.default_rng(2)).kernel
+        learn_vecchia_gp(bend * X, factor * (y - y.mean()), np.random.default_rng(2)).kernel
         for bend, factor in ((1.0, 1.0), (1e5, 50.0))
     )
     assert one.twice_order == other.twice_order
@@ -219,11 +219,11 @@ def test_what_is_learned_has_the_units_of_the_rows(rng):
 
 
 def test_some_questions_are_put_to_a_few_of_the_rows(rng, monkeypatch):
-    monkeypatch.setattr(neighbours, "QUESTIONS", {1: 20, 4: 10, 100: 5})
+    monkeypatch.setattr(neighbors, "QUESTIONS", {1: 20, 4: 10, 100: 5})
     X, y = some_rows(200, 2, rng)
     order = rng.permutation(200)
-    gp = NeighbourGP(some_kernel(2), X, y, n_neighbours=6)
-    rows, asked = _questions(gp, order)
+    gp = VecchiaGP(some_kernel(2), X, y, n_neighbors=6)
+    rows, asked = _targets(gp, order)
     assert_array_equal(rows, np.concatenate([order[:20], order[:10]]))  # two rows are too few
     assert np.isin(asked[20:], order[:50]).all()
     assert not (asked == rows[:, None]).any()
@@ -235,6 +235,6 @@ def test_some_questions_are_put_to_a_few_of_the_rows(rng, monkeypatch):
 def test_rows_that_say_nothing_are_no_failure(rng):
     X = np.full((50, 2), 1.5)
     for values in (np.zeros(50), rng.normal(size=50)):
-        found = learn_neighbour_gp(X, values, rng).predict(X[:3])
+        found = learn_vecchia_gp(X, values, rng).predict(X[:3])
         assert np.isfinite(found.mean).all()
         assert (found.variance > 0).all()

@@ -33,7 +33,7 @@ Regressor: TypeAlias = RWFRegressor | RFFRegressor
 
 def _sparse(n_components: int, n_restarts: int, random_state: int) -> RWFRegressor:
     """Sparse weights have chains in the place of starts, and any number of columns."""
-    return RWFRegressor(prior="sparse", random_state=random_state)
+    return RWFRegressor(prior="spike_slab", random_state=random_state)
 
 
 METHODS: Mapping[str, Callable[..., Regressor]] = {

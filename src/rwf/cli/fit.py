@@ -47,11 +47,11 @@ class PriorName(StrEnum):
     """Priors over the weights."""
 
     auto = "auto"
-    projected = "projected"
-    cells = "cells"
+    projected = "nystrom"
+    cells = "multiscale"
     adaptive = "adaptive"
-    sparse = "sparse"
-    independent = "independent"
+    sparse = "spike_slab"
+    independent = "random_features"
 
 
 @app.command(epilog="Example: rwf fit houses.csv --target price --features area,town --out h.rwf")
@@ -163,7 +163,7 @@ def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, obje
         "columns": [asdict(column) for column in model.schema.columns],
         "rows": report.n_rows,
         "features": report.n_features,
-        "engine": report.engine,
+        "solver": report.solver,
         "keeps_rows": model.keeps_rows,
         "seconds": seconds,
         "leave_one_out_nll": report.nll,
@@ -185,7 +185,7 @@ def _print(model: "TableModel", out: Path, seconds: float) -> None:
             table.add_row(name, f"{value:.4g}")
         parts.append(table)
     parts.append(
-        f"{report.n_rows:,} rows, {report.n_features:,} features ({report.engine}), "
+        f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
         f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
     )
     show(*parts)

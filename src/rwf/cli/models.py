@@ -107,7 +107,7 @@ def _print(found: "Inspection") -> None:
     if found.length_scales:
         parts.append(lengths)
     parts.append(
-        f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.engine}); "
+        f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.solver}); "
         f"noise sd {found.noise_deviation:.4g}, leave-one-out NLL {found.nll:.4g}; fitted in "
         f"{sum(found.seconds.values()):.1f} s."
     )

@@ -18,8 +18,8 @@ import numpy as np
 from rwf._types import Array
 from rwf.data import stream as streams
 from rwf.data.readers import PartitionReader, Reader, computed
-from rwf.data.rows import Block, Rows, Sum, Tally, joined, sampling_keys
-from rwf.data.stream import Entry, Journal, Pace, Progress, Stream
+from rwf.data.rows import Block, Rows, RowSum, Sum, joined, sampling_keys
+from rwf.data.stream import Entry, PartialSums, Progress, ProgressMeter, Stream
 from rwf.linalg.threads import one_thread
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ Results: TypeAlias = tuple[Array, ...]
 
 
 def rows_of(
-    reader: Reader, n_rows: int | None, progress: Progress, journal: Journal | None = None
+    reader: Reader, n_rows: int | None, progress: Progress, partial_sums: PartialSums | None = None
 ) -> Rows:
     """The rows of a source, where sums over them are made: on a cluster, or here."""
     if isinstance(reader, PartitionReader):
-        return Spread(reader, progress, journal)
-    return Stream(reader, n_rows, progress, journal)
+        return Spread(reader, progress, partial_sums)
+    return Stream(reader, n_rows, progress, partial_sums)
 
 
 @dataclass(frozen=True)
@@ -58,30 +58,30 @@ class Spread:
 
     reader: PartitionReader
     progress: Progress
-    journal: Journal | None = None
+    partial_sums: PartialSums | None = None
 
     @property
     def n_outputs(self) -> int:
         return self.reader.n_outputs
 
-    def total(self, tally: Tally[Sum]) -> Sum:
+    def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
         from dask import delayed
 
-        known = None if self.journal is None else self.journal.recall(tally.name)
+        known = None if self.partial_sums is None else self.partial_sums.recall(row_sum.name)
         if known is not None and known.done:
-            return tally.from_arrays(known.sums)
-        pace, rule = Pace(tally.name, None, self.progress), _shared(tally)
+            return row_sum.from_arrays(known.sums)
+        meter, rule = ProgressMeter(row_sum.name, None, self.progress), _shared(row_sum)
         parts = [delayed(_sums)(rule, block) for block in self.reader.blocks]
         whole = _tree(lambda *sums: delayed(_added)(rule, *sums), parts)
         (found,) = computed([whole])
         sums, rows = cast(tuple[dict[str, Array], int], found)
         if not rows:
             raise ValueError("the source has no rows.")
-        if self.journal is not None:
-            self.journal.note(Entry(tally.name, rows, True, sums))
-        pace.reached(rows, finished=True)
-        return tally.from_arrays(sums)
+        if self.partial_sums is not None:
+            self.partial_sums.note(Entry(row_sum.name, rows, True, sums))
+        meter.reached(rows, finished=True)
+        return row_sum.from_arrays(sums)
 
 
 def draw(
@@ -97,7 +97,7 @@ def draw(
         return streams.draw(reader, size, rng, progress)
     from dask import delayed
 
-    pace, n = Pace("looking through the rows", None, progress), sum(reader.lengths)
+    meter, n = ProgressMeter("looking through the rows", None, progress), sum(reader.lengths)
     if not n:
         raise ValueError("the source has no rows.")
     if n <= size:
@@ -109,7 +109,7 @@ def draw(
             rng.uniform(size=min(DISCARDED, length - first))
     (found,) = computed([_tree(functools.partial(delayed(_largest), size), parts)])
     rows, _ = cast(Drawn, found)
-    pace.reached(n, finished=True)
+    meter.reached(n, finished=True)
     if not len(rows):
         raise ValueError("all rows have weight zero: give some rows a weight.")
     return replace(rows, weights=np.ones(len(rows))), n
@@ -154,16 +154,18 @@ def _tree(join: Callable[..., Delayed], parts: Sequence[Delayed]) -> Delayed:
     return parts[0]
 
 
-def _sums(tally: Tally[Sum], rows: Block) -> tuple[dict[str, Array], int]:
+def _sums(row_sum: RowSum[Sum], rows: Block) -> tuple[dict[str, Array], int]:
     """A sum over the rows of a partition, and their number."""
     with one_thread():
-        return tally.to_arrays(tally.gather(rows.parts(tally.size))), len(rows)
+        return row_sum.to_arrays(row_sum.gather(rows.parts(row_sum.size))), len(rows)
 
 
-def _added(tally: Tally[Sum], *parts: tuple[dict[str, Array], int]) -> tuple[dict[str, Array], int]:
+def _added(
+    row_sum: RowSum[Sum], *parts: tuple[dict[str, Array], int]
+) -> tuple[dict[str, Array], int]:
     with one_thread():
-        total = functools.reduce(tally.add, (tally.from_arrays(sums) for sums, _ in parts))
-        return tally.to_arrays(total), sum(rows for _, rows in parts)
+        total = functools.reduce(row_sum.add, (row_sum.from_arrays(sums) for sums, _ in parts))
+        return row_sum.to_arrays(total), sum(rows for _, rows in parts)
 
 
 def _candidates(rng: np.random.Generator, size: int, rows: Block) -> Drawn:

@@ -23,7 +23,7 @@ Sum = TypeVar("Sum")
 
 
 @dataclass(frozen=True)
-class Tally(Generic[Sum]):
+class RowSum(Generic[Sum]):
     """A sum over all rows, such as their moments: how to add up some blocks, and what was added.
 
     Args:
@@ -51,7 +51,7 @@ class Rows(Protocol):
     @property
     def n_outputs(self) -> int: ...
 
-    def total(self, tally: Tally[Sum]) -> Sum:
+    def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
         ...
 
@@ -100,14 +100,14 @@ class Block:
         """The rows in blocks of so many, in their order."""
         return (self.part(slice(i, i + size)) for i in range(0, len(self), size))
 
-    def total(self, tally: Tally[Sum]) -> Sum:
+    def total(self, row_sum: RowSum[Sum]) -> Sum:
         """A sum over the rows; every core takes its share of the blocks."""
-        workers = max(1, min(tally.workers, -(-len(self) // tally.size)))
+        workers = max(1, min(row_sum.workers, -(-len(self) // row_sum.size)))
 
         def share(worker: int) -> Sum:
-            return tally.gather(itertools.islice(self.parts(tally.size), worker, None, workers))
+            return row_sum.gather(itertools.islice(self.parts(row_sum.size), worker, None, workers))
 
-        return functools.reduce(tally.add, in_parallel(share, range(workers)))
+        return functools.reduce(row_sum.add, in_parallel(share, range(workers)))
 
 
 def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:

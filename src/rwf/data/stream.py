@@ -21,7 +21,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.readers import Reader
-from rwf.data.rows import BLOCK_BYTES, Block, Sum, Tally, joined, resized, sampling_keys
+from rwf.data.rows import BLOCK_BYTES, Block, RowSum, Sum, joined, resized, sampling_keys
 from rwf.linalg.threads import one_blas_thread
 
 SEGMENT = 32
@@ -59,7 +59,7 @@ class Entry:
     sums: dict[str, Array]
 
 
-class Journal(Protocol):
+class PartialSums(Protocol):
     """Keeps sums where they outlive the process. Sums are made in the same order every time."""
 
     def recall(self, name: str) -> Entry | None:
@@ -76,7 +76,7 @@ class Journal(Protocol):
 
 
 @dataclass
-class Pace:
+class ProgressMeter:
     """Says now and then how fast a pass over rows is.
 
     Args:
@@ -129,31 +129,31 @@ class Stream:
     reader: Reader
     n_rows: int | None
     progress: Progress
-    journal: Journal | None = None
+    partial_sums: PartialSums | None = None
 
     @property
     def n_outputs(self) -> int:
         return self.reader.n_outputs
 
-    def total(self, tally: Tally[Sum]) -> Sum:
+    def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows; the journal's own, as far as it has it."""
-        known = None if self.journal is None else self.journal.recall(tally.name)
-        total = None if known is None else tally.from_arrays(known.sums)
+        known = None if self.partial_sums is None else self.partial_sums.recall(row_sum.name)
+        total = None if known is None else row_sum.from_arrays(known.sums)
         rows = 0 if known is None else known.rows
         if known is not None and known.done:
             assert total is not None
             return total
-        pace = Pace(tally.name, self.n_rows, self.progress, rows)
+        meter = ProgressMeter(row_sum.name, self.n_rows, self.progress, rows)
         width = self.reader.n_inputs + self.n_outputs + 1
-        size = min(tally.size, max(256, BLOCK_BYTES // (8 * width)))
-        with _Hands(self.reader, rows, size, tally.workers) as hands:
+        size = min(row_sum.size, max(256, BLOCK_BYTES // (8 * width)))
+        with _Workers(self.reader, rows, size, row_sum.workers) as hands:
             while hands.more():
-                part, count = hands.segment(tally)
+                part, count = hands.segment(row_sum)
                 if count:
-                    total = part if total is None else tally.add(total, part)
+                    total = part if total is None else row_sum.add(total, part)
                     rows += count
-                    self._note(tally, total, rows, done=False)
-                    pace.reached(rows)
+                    self._note(row_sum, total, rows, done=False)
+                    meter.reached(rows)
         if self.n_rows is not None and rows != self.n_rows:
             raise ValueError(
                 f"the source had {self.n_rows:,} rows when it was first read, and now {rows:,}: "
@@ -161,16 +161,16 @@ class Stream:
             )
         if total is None:
             raise ValueError("the source has no rows.")
-        self._note(tally, total, rows, done=True)
-        pace.reached(rows, finished=True)
+        self._note(row_sum, total, rows, done=True)
+        meter.reached(rows, finished=True)
         return total
 
-    def _note(self, tally: Tally[Sum], total: Sum, rows: int, *, done: bool) -> None:
-        if self.journal is not None:
-            self.journal.note(Entry(tally.name, rows, done, tally.to_arrays(total)))
+    def _note(self, row_sum: RowSum[Sum], total: Sum, rows: int, *, done: bool) -> None:
+        if self.partial_sums is not None:
+            self.partial_sums.note(Entry(row_sum.name, rows, done, row_sum.to_arrays(total)))
 
 
-class _Hands:
+class _Workers:
     """The blocks of a source, dealt to workers in turn by a thread that reads ahead of them.
 
     Every worker has a queue, in which ``None`` stands after the blocks of a segment. Workers stay
@@ -223,7 +223,7 @@ class _Hands:
         """Whether there is another segment: its first block is dealt before the last one ends."""
         return not self._ended or not all(waiting.empty() for waiting in self._queues)
 
-    def segment(self, tally: Tally[Sum]) -> tuple[Sum, int]:
+    def segment(self, row_sum: RowSum[Sum]) -> tuple[Sum, int]:
         """The sum over the blocks of a segment, and how many rows these have."""
         counts = [0] * len(self._queues)
 
@@ -240,7 +240,7 @@ class _Hands:
 
         def share(worker: int) -> Sum:
             try:
-                return tally.gather(hand(worker))
+                return row_sum.gather(hand(worker))
             except BaseException:
                 self._stopped.set()  # so that nobody waits for blocks that never come
                 raise
@@ -253,7 +253,7 @@ class _Hands:
                 raise
         if self._failure is not None:
             raise self._failure
-        return functools.reduce(tally.add, parts), sum(counts)
+        return functools.reduce(row_sum.add, parts), sum(counts)
 
 
 def read_all(reader: Reader, why: str) -> Block:
@@ -289,13 +289,13 @@ def draw(
     largest log(u)/w, with u drawn row by row. Drawn rows have weight one, and rows without weight
     are never drawn.
     """
-    pace = Pace("looking through the rows", reader.n_rows, progress)
+    meter = ProgressMeter("looking through the rows", reader.n_rows, progress)
     held: list[Block] = []
     keys: Array | None = None
     count = 0
     for piece in reader.read():
         count += len(piece)
-        pace.reached(count)
+        meter.reached(count)
         if count <= size:
             held.append(piece)
             continue
@@ -313,7 +313,7 @@ def draw(
             held, keys = [held[0].part(kept)], keys[kept]
     if not count:
         raise ValueError("the source has no rows.")
-    pace.reached(count, finished=True)
+    meter.reached(count, finished=True)
     rows = joined(held)
     if keys is None:
         return rows, count

@@ -19,7 +19,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.models.base import Model
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 from rwf.models.tree import TreeModel
 
 FEW_SCALES = 16
@@ -57,7 +57,7 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
     fitted = _with_atoms(model)
     scaler, stack = fitted.scaler, fitted.shape.features
     y_unit, x_unit = float(scaler.y.scale[output]), scaler.X.scale[scaler.columns]
-    posterior = fitted.tuned[output].posterior
+    posterior = fitted.fits[output].posterior
     columns, scales, shifts, factors = [], [], [], []
     for block, part in enumerate(stack.maps):
         if isinstance(part, WaveletMap):
@@ -79,14 +79,14 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
     )
 
 
-def _with_atoms(model: Model) -> FittedModel | TreeModel:
+def _with_atoms(model: Model) -> DenseModel | TreeModel:
     """The model, if it has atoms with weights of their own, and inputs that keep their units."""
-    if not isinstance(model, FittedModel | TreeModel) or not any(
+    if not isinstance(model, DenseModel | TreeModel) or not any(
         isinstance(part, WaveletMap) for part in model.maps
     ):
         raise ValueError(
             "the weights of this model do not belong to wavelets of one scale and place each: "
-            "fit with prior='cells', 'adaptive' or 'independent' to see scale and place."
+            "fit with prior='multiscale', 'adaptive' or 'random_features' to see scale and place."
         )
     logarithm = model.scaler.logarithm
     if logarithm is not None and logarithm.chosen[model.scaler.columns].any():
@@ -110,7 +110,7 @@ def scale_edges(scales: Array) -> Array:
     return edges
 
 
-def components(model: FittedModel | TreeModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
+def components(model: DenseModel | TreeModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
     """Edges of the rows in scale, shape (r + 1,), and f_r at places, shape (r, n)."""
     edges = scale_edges(table.scales)
     row = np.clip(np.searchsorted(edges, table.scales, side="right") - 1, 0, len(edges) - 2)
@@ -191,10 +191,10 @@ def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = Fa
         output: which output.
         trend: whether the constant and the slopes count, whose priors are wide.
     """
-    if not isinstance(model, FittedModel):
+    if not isinstance(model, DenseModel):
         raise ValueError(
-            "sparse weights have no prior variance of their own: fit with prior='cells', "
-            "'adaptive', 'independent' or 'projected'."
+            "sparse weights have no prior variance of their own: fit with prior='multiscale', "
+            "'adaptive', 'random_features' or 'nystrom'."
         )
     counts = np.array([trend or isinstance(part, AtomMap) for part in model.maps])
     variances = model.prior_variances[:, output] * counts[model.shape.features.blocks]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rwf.data.schema import CategoryColumn, NumberColumn
 from rwf.diagnostics.scores import Scores
-from rwf.inference.trials import Start
+from rwf.inference.trials import Trial
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
@@ -36,7 +36,7 @@ class Inspection:
         columns: the input columns.
         rows: how many it has seen, by their weights.
         features: columns of the feature matrix.
-        engine: which engine fitted them, and why.
+        solver: which solver fitted them, and why.
         noise_deviation: σ, in the units of y.
         nll: leave-one-out density at the fit.
         constant_nll: that of a constant.
@@ -44,7 +44,7 @@ class Inspection:
         scores: on rows kept back at the fit, if any were.
         blocks: names of the blocks of features that have length-scales.
         length_scales: of every column of numbers, one for each block.
-        starts: what was tried.
+        trials: what was tried.
         seconds: by stage of the fit.
     """
 
@@ -54,7 +54,7 @@ class Inspection:
     columns: tuple[ColumnLine, ...]
     rows: float
     features: int
-    engine: str
+    solver: str
     noise_deviation: float
     nll: float
     constant_nll: float
@@ -62,7 +62,7 @@ class Inspection:
     scores: Scores | None
     blocks: tuple[str, ...]
     length_scales: dict[str, list[float]]
-    starts: tuple[Start, ...]
+    trials: tuple[Trial, ...]
     seconds: dict[str, float]
 
     @classmethod
@@ -77,7 +77,7 @@ class Inspection:
             columns=tuple(_line(column) for column in model.schema.columns),
             rows=float(regressor.model_.n_rows),
             features=regressor.n_features_out_,
-            engine=report.engine,
+            solver=report.solver,
             noise_deviation=float(np.sqrt(regressor.noise_variance_)),
             nll=report.nll,
             constant_nll=report.constant_nll,
@@ -89,7 +89,7 @@ class Inspection:
                 for column, name in enumerate(model.schema.names)
                 if len(lengths)
             },
-            starts=report.starts,
+            trials=report.trials,
             seconds=dict(report.seconds),
         )
 

@@ -31,13 +31,13 @@ from rwf.features import ConstantFamily, Family, LinearFamily
 from rwf.fit.pipeline import fit, fit_stream
 from rwf.fit.report import FitReport
 from rwf.models.base import Model
-from rwf.models.blended import SecondOpinion
+from rwf.models.blended import NeighborBlend
 from rwf.models.noise import Noise
-from rwf.models.spike_slab import SparseModel
+from rwf.models.spike_slab import SpikeSlabModel
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
-from rwf.priors.base import Recipe, SecondOpinions, Settings
-from rwf.priors.recipes import IndependentRecipe
+from rwf.priors.base import FitConfig, Neighbors, Prior
+from rwf.priors.recipes import RandomFeatures
 
 Trend = Literal["linear", "constant", "none"]
 Variances = Literal["block", "unit"]
@@ -61,7 +61,7 @@ class FeatureRegressor(FittedRegressor):
     trend: Trend
     noise: Noise
     error_bars: ErrorBars
-    second_opinion: SecondOpinions = False
+    second_opinion: Neighbors = False
     fill: bool
     variances: Variances
     max_iter: int
@@ -73,12 +73,12 @@ class FeatureRegressor(FittedRegressor):
     def _families(self, scaler: Standardizer) -> list[Family]:
         """The blocks of features, without the trend."""
 
-    def _recipe(self, n: int) -> Recipe:
+    def _recipe(self, n: int) -> Prior:
         """How the shape of n rows is learned."""
-        return IndependentRecipe(lambda scaler: self._families(scaler) + self._trend())
+        return RandomFeatures(lambda scaler: self._families(scaler) + self._trend())
 
-    def _engine(self, n: int, model: Model) -> str:
-        """Which engine fitted n rows, and why."""
+    def _solver(self, n: int, model: Model) -> str:
+        """Which solver fitted n rows, and why."""
         return f"dense: {model.n_features} columns"
 
     def _trend(self) -> list[Family]:
@@ -91,7 +91,7 @@ class FeatureRegressor(FittedRegressor):
             raise ValueError(f"trend={self.trend!r} is unknown: use one of {', '.join(trends)}.")
         return trends[self.trend]
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> FitConfig:
         for name, least in (("max_iter", 1), ("n_restarts", 0)):
             value = getattr(self, name)
             if not is_count(value, least):
@@ -113,7 +113,7 @@ class FeatureRegressor(FittedRegressor):
             )
         if self.variances not in ("block", "unit"):
             raise ValueError(f"variances={self.variances!r} is unknown: use 'block' or 'unit'.")
-        return Settings(
+        return FitConfig(
             n_components=self.n_components,
             n_starts=1 + self.n_restarts,
             max_iter=self.max_iter,
@@ -123,7 +123,7 @@ class FeatureRegressor(FittedRegressor):
             mix_columns=self.mix_columns,
             fill=self.fill,
             noise=self.noise,
-            local_errors=self.error_bars == "local",
+            calibrate_locally=self.error_bars == "local",
             second_opinion=self.second_opinion,
         )
 
@@ -163,7 +163,7 @@ class FeatureRegressor(FittedRegressor):
         X: Data,
         y: Targets | None,
         sample_weight: Targets | None,
-        settings: Settings,
+        settings: FitConfig,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
@@ -173,13 +173,13 @@ class FeatureRegressor(FittedRegressor):
             found = fit(rows, self._recipe(len(rows)), settings, rng, self._progress)
         else:
             reader = ArrayReader(rows.X, rows.y, rows.weights) if isinstance(rows, Block) else rows
-            keeper = None
+            checkpointer = None
             if checkpoint is not None:
-                keeper = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
-            found = fit_stream(reader, self._recipe, settings, rng, self._progress, keeper)
+                checkpointer = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
+            found = fit_stream(reader, self._recipe, settings, rng, self._progress, checkpointer)
         self.model_, self.correction_, report = found
-        self.fit_report_ = replace(report, engine=self._engine(report.n_rows, self.model_))
-        self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.starts if s.chosen))
+        self.fit_report_ = replace(report, solver=self._solver(report.n_rows, self.model_))
+        self.n_iter_ = max(1, *(s.iterations for s in self.fit_report_.trials if s.chosen))
         self._warn_if_no_better()
         return self
 
@@ -214,9 +214,9 @@ class FeatureRegressor(FittedRegressor):
                 f"the model was fitted with {self.model_.n_outputs}, "
                 f"{'one' if self._single_output else 'two'}-dimensional: give the same outputs."
             )
-        keeps_rows = isinstance(self.correction_, SecondOpinion)
-        if not isinstance(rows, Block) and (keeps_rows or isinstance(self.model_, SparseModel)):
-            rows = read_all(rows, "second_opinion=True" if keeps_rows else "prior='sparse'")
+        keeps_rows = isinstance(self.correction_, NeighborBlend)
+        if not isinstance(rows, Block) and (keeps_rows or isinstance(self.model_, SpikeSlabModel)):
+            rows = read_all(rows, "second_opinion=True" if keeps_rows else "prior='spike_slab'")
         if isinstance(rows, Block):
             self.model_ = self.model_.with_rows(rows)
             if self.correction_ is not None:

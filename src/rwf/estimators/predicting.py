@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rwf._types import Array
 from rwf.data.cluster import lazily
-from rwf.data.readers import Data, PartitionReader, Reader, columns_of, is_collection, is_frame
+from rwf.data.readers import Data, PartitionReader, Reader, columns_of, is_collection, is_dataframe
 from rwf.data.rows import block_rows, resized
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.estimators.random_state import RandomState, generator
 from rwf.estimators.validation import check_inputs, open_checked
 from rwf.features.inducing import ProjectedFeatures
 from rwf.models.base import Model
-from rwf.models.blended import SecondOpinion
+from rwf.models.blended import NeighborBlend
 from rwf.models.correction import Corrected, Correction
 from rwf.uncertainty.calibration import Calibration
 
@@ -47,7 +47,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def _input_blocks(self, X: Data, reader: Reader | None) -> Iterator[Array]:
         """Inputs in blocks; those in memory are one."""
         if reader is None:
-            if self._by_name and is_frame(X):
+            if self._by_name and is_dataframe(X):
                 X = columns_of(X, list(self.feature_names_in_))  # type: ignore[assignment]
             yield check_inputs(self, X, reset=False)  # type: ignore[misc, arg-type]
             return
@@ -123,7 +123,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     def _mean(self, inputs: Array) -> tuple[Array]:
         mean = self.model_.mean(inputs)
-        if isinstance(self.correction_, SecondOpinion):
+        if isinstance(self.correction_, NeighborBlend):
             mean = mean + self._corrected(inputs).shift
         return (mean,)
 

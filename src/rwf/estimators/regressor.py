@@ -16,24 +16,24 @@ from rwf.features.lattice import DENSITY
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import Normalization, WaveletFeatures
 from rwf.models.base import Model
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 from rwf.models.noise import Noise
 from rwf.models.tree import TreeModel
-from rwf.priors.auto import ChosenRecipe
-from rwf.priors.base import Recipe, SecondOpinions
+from rwf.priors.auto import Auto
+from rwf.priors.base import Neighbors, Prior
 from rwf.priors.recipes import (
     ADAPTIVE_ROWS,
-    AdaptiveRecipe,
-    CellsRecipe,
-    ProjectedRecipe,
-    SparseRecipe,
-    TreeRecipe,
+    Adaptive,
+    MultifrontalMultiscale,
+    Multiscale,
+    Nystrom,
+    SpikeSlab,
 )
 from rwf.wavelets import CompactHat, Wavelet, as_wavelet
 from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 
-Engine = Literal["auto", "dense", "tree"]
-Prior = Literal["auto", "independent", "projected", "cells", "adaptive", "sparse"]
+Solver = Literal["auto", "dense", "multifrontal"]
+PriorName = Literal["auto", "random_features", "nystrom", "multiscale", "adaptive", "spike_slab"]
 
 MOST_DENSE = 8000
 """Columns beyond which a dense Gram matrix is given up for a tree, where that is possible."""
@@ -81,8 +81,8 @@ class RWFRegressor(FeatureRegressor):
             output, up to 20 000 rows, and where ``n_components`` and ``noise`` leave it free);
             independent if one of the parameters is given that only independent weights have, which
             are the next five, and ``variances``.
-        engine: "dense", with one Gram matrix of all columns; "tree", for up to three input columns,
-            where the same posterior of a hundred thousand local atoms takes seconds; or "auto",
+        solver: "dense", with one Gram matrix of all columns; "multifrontal", for up to three input
+            columns, where the same posterior of a hundred thousand local atoms takes seconds; or "auto",
             the tree for more than 8000 columns, and for more than 20 000 rows of one or two input
             columns. For fewer rows of these, cells on a tree are one more candidate of
             ``prior="auto"``.
@@ -120,8 +120,8 @@ class RWFRegressor(FeatureRegressor):
         self,
         n_components: int | None = None,
         *,
-        prior: Prior = "auto",
-        engine: Engine = "auto",
+        prior: PriorName = "auto",
+        solver: Solver = "auto",
         wavelet: str | Wavelet = "mexican_hat",
         scales: tuple[float, float] = (0.5, 2.0),
         shifts: str | ShiftSampler = "data",
@@ -133,7 +133,7 @@ class RWFRegressor(FeatureRegressor):
         trend: Trend = "linear",
         noise: Noise = "auto",
         error_bars: ErrorBars = "local",
-        second_opinion: SecondOpinions = "auto",
+        second_opinion: Neighbors = "auto",
         fill: bool = True,
         variances: Variances = "block",
         max_iter: int = 60,
@@ -143,7 +143,7 @@ class RWFRegressor(FeatureRegressor):
     ) -> None:
         self.n_components = n_components
         self.prior = prior
-        self.engine = engine
+        self.solver = solver
         self.wavelet = wavelet
         self.scales = scales
         self.shifts = shifts
@@ -182,7 +182,7 @@ class RWFRegressor(FeatureRegressor):
         """
         return cls(
             n_components,
-            prior="independent",
+            prior="random_features",
             wavelet=wavelet,
             scales=(2.0**-4, 2.0**2),
             shifts=Box(pad=0.0),
@@ -201,20 +201,20 @@ class RWFRegressor(FeatureRegressor):
             verbose=verbose,
         )
 
-    def _recipe(self, n: int) -> Recipe:
-        if self.engine not in get_args(Engine):
-            known = ", ".join(repr(engine) for engine in get_args(Engine))
-            raise ValueError(f"engine={self.engine!r} is unknown: use one of {known}.")
-        if self.prior not in get_args(Prior):
-            known = ", ".join(repr(prior) for prior in get_args(Prior))
+    def _recipe(self, n: int) -> Prior:
+        if self.solver not in get_args(Solver):
+            known = ", ".join(repr(solver) for solver in get_args(Solver))
+            raise ValueError(f"solver={self.solver!r} is unknown: use one of {known}.")
+        if self.prior not in get_args(PriorName):
+            known = ", ".join(repr(prior) for prior in get_args(PriorName))
             raise ValueError(f"prior={self.prior!r} is unknown: use one of {known}.")
         chosen = [name for name, usual in INDEPENDENT.items() if getattr(self, name) != usual]
-        if self.prior == "independent" or (self.prior == "auto" and chosen):
-            if self.engine == "tree":
-                given = ", ".join(chosen) or "prior='independent'"
+        if self.prior == "random_features" or (self.prior == "auto" and chosen):
+            if self.solver == "multifrontal":
+                given = ", ".join(chosen) or "prior='random_features'"
                 raise ValueError(
-                    f"engine='tree' has atoms of its own and no use for {given}: leave that out, "
-                    "or choose engine='dense'."
+                    f"solver='multifrontal' has atoms of its own and no use for {given}: leave "
+                    "that out, or choose solver='dense'."
                 )
             return super()._recipe(n)
         if self.prior == "adaptive" and "wavelet" in chosen:
@@ -222,44 +222,46 @@ class RWFRegressor(FeatureRegressor):
         if chosen:
             raise ValueError(
                 f"prior={self.prior!r} has atoms of its own and no use for {', '.join(chosen)}: "
-                "leave them out, or choose prior='independent'."
+                "leave them out, or choose prior='random_features'."
             )
         trend, low = self._trend(), self.n_features_in_ <= max(DENSITY)
         if self._reason_for_tree(n):
-            return TreeRecipe(self.n_features_in_, trend)
-        recipes: dict[str, Recipe] = {"projected": ProjectedRecipe(trend)}
+            return MultifrontalMultiscale(self.n_features_in_, trend)
+        recipes: dict[str, Prior] = {"nystrom": Nystrom(trend)}
         if low:
-            recipes["cells"] = CellsRecipe(CompactHat(), trend)
-            recipes["adaptive"] = AdaptiveRecipe(as_wavelet(self.wavelet), trend)
-        if self.prior == "sparse" or (self.n_features_in_ == 1 and self._sparse_is_free()):
-            recipes["sparse"] = self._sparse(trend)
-        if self.prior == "auto" and self.engine == "auto" and self._tree_may_compete():
-            recipes["cells on a tree"] = TreeRecipe(self.n_features_in_, trend)
+            recipes["multiscale"] = Multiscale(CompactHat(), trend)
+            recipes["adaptive"] = Adaptive(as_wavelet(self.wavelet), trend)
+        if self.prior == "spike_slab" or (self.n_features_in_ == 1 and self._sparse_is_free()):
+            recipes["spike_slab"] = self._sparse(trend)
+        if self.prior == "auto" and self.solver == "auto" and self._tree_may_compete():
+            recipes["cells on a tree"] = MultifrontalMultiscale(self.n_features_in_, trend)
             if self.n_features_in_ == 1:
-                del recipes["cells"]  # on one column a tree does as well with more atoms, sooner
+                del recipes[
+                    "multiscale"
+                ]  # on one column a tree does as well with more atoms, sooner
         if self.prior == "auto":
-            return ChosenRecipe(recipes) if low else recipes["projected"]
+            return Auto(recipes) if low else recipes["nystrom"]
         if self.prior not in recipes:
             raise ValueError(
                 f"prior={self.prior!r} fills the space of the inputs with atoms, which is "
                 f"possible in up to {max(DENSITY)} dimensions, and X has "
-                f"{self.n_features_in_} columns: use prior='projected'."
+                f"{self.n_features_in_} columns: use prior='nystrom'."
             )
         return recipes[self.prior]
 
     def _reason_for_tree(self, n: int) -> str:
-        """Why the tree engine must or should be taken; nothing if it should not."""
-        d, possible = self.n_features_in_, self.prior in ("auto", "cells")
+        """Why the multifrontal solver must or should be taken; nothing if it should not."""
+        d, possible = self.n_features_in_, self.prior in ("auto", "multiscale")
         possible = possible and d <= max(DENSITY)
-        if self.engine == "tree" and not possible:
+        if self.solver == "multifrontal" and not possible:
             raise ValueError(
-                "engine='tree' is for up to three input columns and prior='auto' or 'cells', but X "
-                f"has {d} columns, and prior={self.prior!r} was given: leave that out, or choose "
-                "engine='dense'."
+                "solver='multifrontal' is for up to three input columns and prior='auto' or "
+                f"'multiscale', but X has {d} columns, and prior={self.prior!r} was given: leave that out, or choose "
+                "solver='dense'."
             )
-        if self.engine == "tree":
-            return "engine='tree' was asked for"
-        if self.engine == "dense" or not possible:
+        if self.solver == "multifrontal":
+            return "solver='multifrontal' was asked for"
+        if self.solver == "dense" or not possible:
             return ""
         if self.n_components is None and d <= 2 and n > ADAPTIVE_ROWS:
             return f"{n} rows are more than {ADAPTIVE_ROWS}, on {d} input column(s)"
@@ -267,13 +269,13 @@ class RWFRegressor(FeatureRegressor):
             return f"{self.n_components} columns are more than {MOST_DENSE}"
         return ""
 
-    def _engine(self, n: int, model: Model) -> str:
+    def _solver(self, n: int, model: Model) -> str:
         if isinstance(model, TreeModel):
             why = self._reason_for_tree(n) or "cells on it predicted held-out rows best"
-            return f"tree: {why}"
-        if self.engine == "dense":
-            return "dense: engine='dense' was asked for"
-        if isinstance(model, FittedModel) and model.n_features > MOST_DENSE:
+            return f"multifrontal: {why}"
+        if self.solver == "dense":
+            return "dense: solver='dense' was asked for"
+        if isinstance(model, DenseModel) and model.n_features > MOST_DENSE:
             return f"dense: prior={self.prior!r} has no other"
         return f"dense: {model.n_features} columns"
 
@@ -285,18 +287,18 @@ class RWFRegressor(FeatureRegressor):
         """Whether nothing was asked for that sparse weights cannot give."""
         return self.n_components is None and self.noise != "varying"
 
-    def _sparse(self, trend: Sequence[Family]) -> Recipe:
+    def _sparse(self, trend: Sequence[Family]) -> Prior:
         if self.n_features_in_ != 1:
             raise ValueError(
-                "prior='sparse' is for one input column, and X has "
-                f"{self.n_features_in_}: use prior='adaptive' or 'projected'."
+                "prior='spike_slab' is for one input column, and X has "
+                f"{self.n_features_in_}: use prior='adaptive' or 'nystrom'."
             )
         if not self._sparse_is_free():
             raise ValueError(
-                f"prior='sparse' finds the number of its atoms and has constant noise: leave out "
-                f"n_components={self.n_components!r} and noise={self.noise!r}."
+                f"prior='spike_slab' finds the number of its atoms and has constant noise: leave "
+                f"out n_components={self.n_components!r} and noise={self.noise!r}."
             )
-        return SparseRecipe(trend)
+        return SpikeSlab(trend)
 
     def _families(self, scaler: Standardizer) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)
@@ -352,6 +354,6 @@ class RWFRegressor(FeatureRegressor):
             # An AttributeError, so that dir(), Tab completion and scikit-learn's HTML skip them.
             raise AttributeError(
                 "this model has no atoms with scales and shifts of their own: scales_ and shifts_ "
-                "exist for prior='independent', 'cells' and 'adaptive'."
+                "exist for prior='random_features', 'multiscale' and 'adaptive'."
             )
         return maps

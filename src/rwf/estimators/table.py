@@ -34,7 +34,7 @@ from rwf.diagnostics.scores import Prediction, Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.regressor import RWFRegressor
-from rwf.models.blended import SecondOpinion
+from rwf.models.blended import NeighborBlend
 from rwf.persistence import save
 
 Regressor: TypeAlias = RWFRegressor | RFFRegressor
@@ -87,13 +87,13 @@ class TableModel:
             weight: the column that says how many times a row counts.
             missing: "error", or "impute" for the median of numbers and the most frequent text.
             regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With columns of text
-                its ``prior="auto"`` is "projected": between the texts there is no place for atoms.
+                its ``prior="auto"`` is "nystrom": between the texts there is no place for atoms.
             checkpoint: path of a file in which an unfinished fit is kept.
         """
         schema = learn_schema(open_any(table), target, features, weight, missing)
         regressor = clone(regressor) if regressor is not None else RWFRegressor()
         if schema.texts and regressor.get_params().get("prior") == "auto":
-            regressor.set_params(prior="projected")
+            regressor.set_params(prior="nystrom")
         reader = EncodedReader.of(table, schema, targets=True)
         return cls(schema, regressor.fit(_rows(reader), checkpoint=checkpoint))
 
@@ -237,7 +237,7 @@ class TableModel:
     @property
     def keeps_rows(self) -> bool:
         """Whether the model, and so its file, holds all training rows."""
-        return isinstance(self.regressor.correction_, SecondOpinion)
+        return isinstance(self.regressor.correction_, NeighborBlend)
 
     def save(self, path: str | os.PathLike[str], *, with_rows: bool | None = None) -> None:
         """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.

@@ -15,7 +15,7 @@ from rwf.data.readers import (
     Reader,
     Targets,
     columns_of,
-    is_frame,
+    is_dataframe,
     is_reader,
     names_of,
     open_inputs,
@@ -68,7 +68,7 @@ def check_data(
         _check_columns(estimator, reader, reset=reset)
         return reader, reader.single_output
     targets, weight = names_of(y), names_of(sample_weight)
-    if targets is None or not is_frame(X):
+    if targets is None or not is_dataframe(X):
         return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
     if names is None:
         others = {*targets, *(weight or ())}

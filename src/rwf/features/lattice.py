@@ -28,7 +28,7 @@ COARSEST = 2.0 ** np.linspace(0.0, -1.0, 9)
 """Coarsest scales to choose from, as a share of half the span."""
 
 
-def draw_frame(
+def draw_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
     """At most ``n_features`` atoms, as fine as that number and the rows X allow.

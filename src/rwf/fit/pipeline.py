@@ -14,23 +14,23 @@ from rwf.data.cluster import draw, rows_of
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, distinct, sample
 from rwf.data.scaling import Standardizer
-from rwf.data.stream import Journal, read_all
+from rwf.data.stream import PartialSums, read_all
 from rwf.fit.report import FitReport, report_on
 from rwf.inference.trials import Progress
 from rwf.models.base import LOW_DIMENSION, Model
-from rwf.models.blended import learn_second_opinion
+from rwf.models.blended import learn_neighbor_blend
 from rwf.models.correction import Correction
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 from rwf.models.noise import Source
-from rwf.priors.base import SAMPLE_ROWS, Learned, Lesson, Recipe, Settings, some_rows
+from rwf.priors.base import SAMPLE_ROWS, FitConfig, LearnedPrior, LearningTask, Prior, some_rows
 from rwf.priors.building import build
-from rwf.priors.recipes import SparseRecipe
+from rwf.priors.recipes import SpikeSlab
 
 STREAM_SAMPLE = 2**20
 """Rows of a stream on which recipes learn that want all rows, such as the tree's."""
 
 
-ASKED_ROWS = 100_000
+NEIGHBOR_ROWS = 100_000
 """Up to so many rows of a table the nearest ones are asked, unless somebody decides."""
 
 
@@ -46,7 +46,7 @@ class _Stopwatch:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class FitState:
     """What is known before the pass over all rows: with it, a fit can go on in another process.
 
     Args:
@@ -62,21 +62,21 @@ class Prepared:
     scaler: Standardizer
     known: Block
     size: int
-    learned: Learned
+    learned: LearnedPrior
     n_rows: int
     seconds: dict[str, float]
     seed: int
 
 
-class Keeper(Journal, Protocol):
+class Checkpointer(PartialSums, Protocol):
     """Keeps a fit where it outlives the process."""
 
     @property
-    def prepared(self) -> Prepared | None:
+    def state(self) -> FitState | None:
         """What an earlier process had learned, if there was one."""
         ...
 
-    def begin(self, prepared: Prepared) -> None:
+    def begin(self, state: FitState) -> None:
         """Keep what was learned."""
         ...
 
@@ -89,7 +89,7 @@ Fitted = tuple[Model, Correction | None, FitReport]
 
 
 def fit(
-    rows: Block, recipe: Recipe, settings: Settings, rng: np.random.Generator, progress: Progress
+    rows: Block, recipe: Prior, settings: FitConfig, rng: np.random.Generator, progress: Progress
 ) -> Fitted:
     """Learn the shape on a sample of rows, then fit all of them in one pass.
 
@@ -101,15 +101,15 @@ def fit(
         progress: called with a line of text now and then.
     """
     watch = _Stopwatch()
-    n_features = settings.n_components or recipe.default_components(len(rows))
-    size = max(recipe.enough_rows, 2 * n_features)
+    n_features = settings.n_components or recipe.default_n_components(len(rows))
+    size = max(recipe.sample_rows, 2 * n_features)
     everything = len(rows) <= size
     known = sample(rows, size, rng)
     scaler = Standardizer.learn(
         known if everything else rows, ard=settings.ard, log_skewed=settings.log_skewed
     )
     known = scaler.rows(known)
-    lesson = Lesson(scaler, known, everything, n_features, settings, rng, progress)
+    lesson = LearningTask(scaler, known, everything, n_features, settings, rng, progress)
     learned = recipe.learn(lesson)
     watch.lap("shape")
     # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
@@ -121,11 +121,11 @@ def fit(
 
 def fit_stream(
     reader: Reader,
-    recipe_for: Callable[[int], Recipe],
-    settings: Settings,
+    recipe_for: Callable[[int], Prior],
+    settings: FitConfig,
     rng: np.random.Generator,
     progress: Progress,
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Fitted:
     """The same for rows that need not fit into memory.
 
@@ -142,55 +142,59 @@ def fit_stream(
         keeper: keeps the fit, once its shape is learned, and may have one to go on with.
     """
     watch = _Stopwatch()
-    prepared = None if keeper is None else keeper.prepared
-    if prepared is None:
+    state = None if checkpointer is None else checkpointer.state
+    if state is None:
         endless = recipe_for(sys.maxsize)
         asks = settings.second_opinion is True
-        if asks or isinstance(endless, SparseRecipe):
-            why = "second_opinion=True" if asks else "prior='sparse'"
+        if asks or isinstance(endless, SpikeSlab):
+            why = "second_opinion=True" if asks else "prior='spike_slab'"
             rows = read_all(reader, why)
             return fit(rows, recipe_for(len(rows)), settings, rng, progress)
-        most = settings.n_components or endless.default_components(sys.maxsize)
-        size = min(max(endless.enough_rows, 2 * most), STREAM_SAMPLE)
+        most = settings.n_components or endless.default_n_components(sys.maxsize)
+        size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
         drawn, n = draw(reader, size, rng, progress)
         if n <= size:
             return fit(drawn, recipe_for(n), settings, rng, progress)
         watch.lap("first pass")
         recipe, drawn = recipe_for(n), distinct(drawn)
-        n_features = settings.n_components or recipe.default_components(n)
+        n_features = settings.n_components or recipe.default_n_components(n)
         scaler = Standardizer.learn(drawn, ard=settings.ard, log_skewed=settings.log_skewed)
         known = scaler.rows(drawn)
-        learned = recipe.learn(Lesson(scaler, known, False, n_features, settings, rng, progress))
+        learned = recipe.learn(
+            LearningTask(scaler, known, False, n_features, settings, rng, progress)
+        )
         watch.lap("shape")
         seed = int(rng.integers(2**63))
-        prepared = Prepared(scaler, known, n_features, learned, n, watch.seconds, seed)
-        if keeper is not None:
-            keeper.begin(prepared)
-    rng = np.random.default_rng(prepared.seed)
-    lesson = Lesson(prepared.scaler, prepared.known, False, prepared.size, settings, rng, progress)
-    n = prepared.n_rows
-    source = Source(prepared.scaler, rows_of(reader, n, progress, keeper), n)
-    watch.seconds = dict(prepared.seconds)
+        state = FitState(scaler, known, n_features, learned, n, watch.seconds, seed)
+        if checkpointer is not None:
+            checkpointer.begin(state)
+    rng = np.random.default_rng(state.seed)
+    lesson = LearningTask(state.scaler, state.known, False, state.size, settings, rng, progress)
+    n = state.n_rows
+    source = Source(state.scaler, rows_of(reader, n, progress, checkpointer), n)
+    watch.seconds = dict(state.seconds)
     try:
-        found = _fit_all(lesson, prepared.learned, source, watch)
+        found = _fit_all(lesson, state.learned, source, watch)
     except KeyboardInterrupt:
-        if keeper is not None:
-            keeper.flush()
+        if checkpointer is not None:
+            checkpointer.flush()
         raise
-    if keeper is not None:
-        keeper.finish()
+    if checkpointer is not None:
+        checkpointer.finish()
     return found
 
 
-def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch) -> Fitted:
+def _fit_all(
+    lesson: LearningTask, learned: LearnedPrior, source: Source, watch: _Stopwatch
+) -> Fitted:
     """From the learned shape to the model of all rows, and a report on it."""
     scaler, known, rng = lesson.scaler, lesson.known, lesson.rng
     model, scale = build(learned.shape, lesson, source)
     correction: Correction | None = scale
     watch.lap("pass and tuning")
-    if isinstance(source.rows, Block) and _asks_nearest(lesson, model, source.n_rows):
+    if isinstance(source.rows, Block) and _blends_neighbors(lesson, model, source.n_rows):
         standardized = source.rows if source.scaler is None else source.scaler.rows(source.rows)
-        correction = learn_second_opinion(model, scale, standardized, rng) or scale
+        correction = learn_neighbor_blend(model, scale, standardized, rng) or scale
         watch.lap("second opinion")
     scored = some_rows(known, SAMPLE_ROWS, rng)
     X = scaler.original_inputs(scored.X)
@@ -199,7 +203,7 @@ def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch
         model,
         factors,
         scored,
-        learned.starts,
+        learned.trials,
         learned.at_bounds,
         source.n_rows,
         learned.n_learned,
@@ -213,10 +217,10 @@ def _fit_all(lesson: Lesson, learned: Learned, source: Source, watch: _Stopwatch
     return model, correction, report
 
 
-def _asks_nearest(lesson: Lesson, model: Model, n: int) -> bool:
+def _blends_neighbors(lesson: LearningTask, model: Model, n: int) -> bool:
     """Whether the nearest of n rows, all in memory, are asked what they say."""
     wanted, d = lesson.settings.second_opinion, lesson.known.X.shape[1]
     if wanted != "auto":
         return wanted
-    projected = isinstance(model, FittedModel) and model.projected is not None
-    return projected and d > LOW_DIMENSION and n <= ASKED_ROWS
+    projected = isinstance(model, DenseModel) and model.projected is not None
+    return projected and d > LOW_DIMENSION and n <= NEIGHBOR_ROWS

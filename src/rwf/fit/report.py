@@ -10,7 +10,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.inference.posterior import normal_log_density
-from rwf.inference.trials import Start
+from rwf.inference.trials import Trial
 from rwf.models.base import Model, leave_one_out_scores
 
 
@@ -19,13 +19,13 @@ class FitReport:
     """What happened during a fit.
 
     Args:
-        starts: evidence per row, iterations and seconds of every start.
+        trials: evidence per row, iterations and seconds of every start.
         seconds: wall-clock seconds by stage.
         n_rows: rows that were fitted.
         n_features: columns of the feature matrix.
         statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
             "windows" for the sparse prior, which has a Gram matrix for each; "tree" for the tree
-            engine.
+            solver.
         at_bounds: parameters that ended on their bounds.
         jitter: largest jitter added to a diagonal.
         nll: leave-one-out negative log density per row, in the units of y, on the rows on which the
@@ -33,10 +33,10 @@ class FitReport:
             not see.
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
-        engine: which engine fitted the rows, and why.
+        solver: which solver fitted the rows, and why.
     """
 
-    starts: tuple[Start, ...]
+    trials: tuple[Trial, ...]
     seconds: dict[str, float]
     n_rows: int
     n_features: int
@@ -46,7 +46,7 @@ class FitReport:
     nll: float
     constant_nll: float
     linear_nll: float
-    engine: str = ""
+    solver: str = ""
 
     @property
     def beats_trivial(self) -> bool:
@@ -59,7 +59,7 @@ def report_on(
     model: Model,
     factors: Array | None,
     known: Block,
-    starts: Sequence[Start],
+    trials: Sequence[Trial],
     at_bounds: tuple[str, ...],
     n_rows: int,
     n_learned: int,
@@ -75,7 +75,7 @@ def report_on(
     linear = _least_squares_scores(np.hstack([ones, known.X]), known)
     unit = float(np.log(model.scaler.y.scale).sum())
     return FitReport(
-        starts=tuple(starts),
+        trials=tuple(trials),
         seconds=seconds,
         n_rows=n_rows,
         n_features=model.n_features,

@@ -50,7 +50,7 @@ class Variances:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class EmpiricalBayes:
     """The variances of highest evidence, the posterior they give, and how they were found."""
 
     variances: Variances
@@ -58,7 +58,7 @@ class Tuned:
     evaluations: int
     at_bounds: tuple[str, ...]
 
-    def rescaled(self, factor: float) -> Tuned:
+    def rescaled(self, factor: float) -> EmpiricalBayes:
         """The same with all variances larger by a factor."""
         variances = Variances(
             self.variances.log_priors + np.log(factor), self.variances.log_noise + np.log(factor)
@@ -66,7 +66,7 @@ class Tuned:
         return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
 
 
-def tune(
+def empirical_bayes(
     statistics: Statistics,
     output: int,
     groups: IntArray,
@@ -75,7 +75,7 @@ def tune(
     parents: IntArray | None = None,
     learn_priors: bool = True,
     max_iter: int = 12,
-) -> Tuned:
+) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
     A few variances are found by L-BFGS, many by a fixed point.
@@ -90,19 +90,19 @@ def tune(
         max_iter: steps of L-BFGS.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
-        return settle(statistics, output, groups, parents, start)
+        return mackay_fixed_point(statistics, output, groups, parents, start)
     with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
-        return _tune(statistics, output, groups, start, learn_priors, max_iter)
+        return _by_lbfgs(statistics, output, groups, start, learn_priors, max_iter)
 
 
-def _tune(
+def _by_lbfgs(
     statistics: Statistics,
     output: int,
     groups: IntArray,
     start: Variances,
     learn_priors: bool,
     max_iter: int,
-) -> Tuned:
+) -> EmpiricalBayes:
     n_groups = len(start.log_priors)
     last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
 
@@ -134,10 +134,12 @@ def _tune(
     top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
     posterior = posterior_at(top.x)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
-    return Tuned(unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names))
+    return EmpiricalBayes(
+        unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names)
+    )
 
 
-def settle(
+def mackay_fixed_point(
     statistics: Statistics,
     output: int,
     groups: IntArray,
@@ -146,7 +148,7 @@ def settle(
     *,
     max_iter: int = 40,
     tol: float = 2e-2,
-) -> Tuned:
+) -> EmpiricalBayes:
     r"""Prior variances of many groups by MacKay's fixed point: no step size, no line search.
 
     .. math:: \lambda_g = \frac{\sum_g m_j^2 + \kappa\lambda_b}{\sum_g \gamma_j + \kappa}, \qquad
@@ -178,7 +180,7 @@ def settle(
     variances = Variances(np.log(priors), float(np.log(noise)))
     bounds = np.array([LOG_NOISE_BOUNDS])
     at_bounds = names_at_bounds(np.array([np.log(noise)]), bounds, ["noise variance"])
-    return Tuned(variances, posterior, evaluations, at_bounds)
+    return EmpiricalBayes(variances, posterior, evaluations, at_bounds)
 
 
 def _fixed_point(posterior: Posterior, slope: float) -> float:

@@ -23,7 +23,7 @@ Point = TypeVar("Point")
 
 
 @dataclass(frozen=True)
-class Start:
+class Trial:
     """What became of one start, or of one way to tie prior variances.
 
     Args:
@@ -45,9 +45,9 @@ class Start:
     held_out: float | None = None
 
 
-def climb_evidence(
+def maximize_log_evidence(
     objective: Objective, start: Array, bounds: Array, names: list[str], max_iter: int
-) -> tuple[Array, Start]:
+) -> tuple[Array, Trial]:
     """L-BFGS on a log evidence per row, from one start."""
     begun = time.perf_counter()
     with one_blas_thread():
@@ -56,17 +56,17 @@ def climb_evidence(
         )
     seconds = time.perf_counter() - begun
     at_bounds = names_at_bounds(top.x, bounds, names)
-    return top.x, Start(top.value, top.iterations, seconds, at_bounds=at_bounds)
+    return top.x, Trial(top.value, top.iterations, seconds, at_bounds=at_bounds)
 
 
 def best_of(
     starts: Sequence[Point],
-    climb: Callable[[Point, int], tuple[Point, Start]],
+    maximize_evidence: Callable[[Point, int], tuple[Point, Trial]],
     *,
     max_iter: int,
     share: int,
     progress: Progress,
-) -> tuple[Point, list[Start]]:
+) -> tuple[Point, list[Trial]]:
     """The highest point that any start leads to.
 
     Args:
@@ -78,8 +78,8 @@ def best_of(
     """
     budget = max_iter if len(starts) == 1 else max(1, max_iter // share)
 
-    def attempt(index: int) -> tuple[Point, Start]:
-        point, report = climb(starts[index], budget)
+    def attempt(index: int) -> tuple[Point, Trial]:
+        point, report = maximize_evidence(starts[index], budget)
         progress(
             f"start {index + 1}/{len(starts)}: log evidence {report.log_evidence_per_row:.4f} per "
             f"row, {report.iterations} iterations, {report.seconds:.1f} s"
@@ -90,7 +90,7 @@ def best_of(
     best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
     point, report = tried[best]
     if len(starts) > 1 and report.iterations >= budget:
-        point, more = climb(point, max_iter - budget)
+        point, more = maximize_evidence(point, max_iter - budget)
         report = replace(
             more,
             iterations=report.iterations + more.iterations,

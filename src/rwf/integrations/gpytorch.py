@@ -32,7 +32,7 @@ from rwf.features import (
 from rwf.features.base import row_chunks
 from rwf.features.inducing import LOG_SCALES, ProjectedFeatures
 from rwf.features.local import LocalAtoms
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 from rwf.wavelets import MexicanHat, OrientedWavelet, RadialWavelet, TensorWavelet
 
 try:
@@ -75,7 +75,7 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         features: FeatureMap | Stack,
         prior_variances: ArrayLike = 1.0,
         *,
-        learn_shape: bool = False,
+        learn_hyperparameters: bool = False,
         scaler: Standardizer | None = None,
         **kernel: Any,  # noqa: ANN401
     ) -> None:
@@ -90,11 +90,15 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         self.scaler = scaler
         self.register_buffer("prior_deviations", torch.as_tensor(np.sqrt(variances)))
         theta = torch.as_tensor(features.theta.copy())
-        self.register_parameter("theta", torch.nn.Parameter(theta, requires_grad=learn_shape))
+        self.register_parameter(
+            "theta", torch.nn.Parameter(theta, requires_grad=learn_hyperparameters)
+        )
         self.register_buffer("theta_bounds", torch.as_tensor(features.bounds))
 
     @classmethod
-    def of(cls, model: FeatureRegressor, output: int = 0, *, learn_shape: bool = False) -> Self:
+    def of(
+        cls, model: FeatureRegressor, output: int = 0, *, learn_hyperparameters: bool = False
+    ) -> Self:
         """The prior over f of a fitted regressor, in the units of its data.
 
         With a constant mean at the mean of its training targets and a noise of
@@ -103,20 +107,20 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         ``second_opinion``, noise that varies, and the variance between projected atoms.
 
         Args:
-            model: with ``engine="dense"`` and any prior but "sparse".
+            model: with ``solver="dense"`` and any prior but "spike_slab".
             output: which output's prior variances.
             learn_shape: whether θ is a parameter to train.
         """
         check_is_fitted(model)
-        if not isinstance(model.model_, FittedModel):
+        if not isinstance(model.model_, DenseModel):
             raise ValueError(
                 "a tree of atoms, or a sampled set of them, has no feature matrix: fit with "
-                "engine='dense' and prior='projected', 'cells', 'adaptive' or 'independent'."
+                "solver='dense' and prior='nystrom', 'multiscale', 'adaptive' or 'random_features'."
             )
         return cls(
             model.model_.shape.features,
             model.model_.prior_variances[:, output],
-            learn_shape=learn_shape,
+            learn_hyperparameters=learn_hyperparameters,
             scaler=model.model_.scaler,
         )
 

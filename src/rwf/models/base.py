@@ -12,12 +12,12 @@ from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
-from rwf.inference.empirical_bayes import Tuned
+from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.inference.moments import Moments, RootMoments
-from rwf.inference.multifrontal import TreeMoments, TunedTree
+from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments
 from rwf.inference.posterior import Prediction, normal_log_density
 from rwf.uncertainty.calibration import Calibration
-from rwf.uncertainty.variance_function import VarianceShape
+from rwf.uncertainty.variance_function import VarianceFunction
 
 LOW_DIMENSION = 3
 """Input columns up to which atoms can fill the space: there, models are local."""
@@ -25,7 +25,7 @@ LOW_DIMENSION = 3
 HARDLY = 0.1
 """Rounding over noise beyond which there is hardly any noise."""
 
-Tuning = TypeVar("Tuning", bound="TunedModel")
+Tuning = TypeVar("Tuning", bound="EmpiricalBayesModel")
 
 
 class Model(Protocol):
@@ -104,7 +104,7 @@ class Model(Protocol):
 
     def coverage(self, X: Array) -> Array: ...
 
-    def judges(self, known: Block) -> Block:
+    def calibration_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest."""
         ...
 
@@ -118,7 +118,7 @@ class Model(Protocol):
 
 
 def in_units(
-    parts: Iterable[Block], scaler: Standardizer | None, noise: VarianceShape | None
+    parts: Iterable[Block], scaler: Standardizer | None, noise: VarianceFunction | None
 ) -> Iterable[Block]:
     """Blocks in standardised units, where they are not so yet, and with their noise, if it varies.
 
@@ -164,7 +164,7 @@ def leave_one_out_scores(model: Model, rows: Block, factors: Array | None = None
     return total
 
 
-class TunedModel:
+class EmpiricalBayesModel:
     """Models whose variances are tuned from moments, each output by itself."""
 
     scaler: Standardizer
@@ -183,35 +183,35 @@ class TunedModel:
     def log_evidence(self) -> float:
         """log p(y) of all outputs, in the units of y."""
         jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
-        return sum(t.posterior.log_evidence for t in self.tuned) - jacobian
+        return sum(t.posterior.log_evidence for t in self.fits) - jacobian
 
     @property
     @abstractmethod
-    def tuned(self) -> Sequence[Tuned | TunedTree]:
+    def fits(self) -> Sequence[EmpiricalBayes | TreeEmpiricalBayes]:
         """Variances and posterior of each output."""
 
     @property
     def at_bounds(self) -> tuple[str, ...]:
-        return tuple(name for t in self.tuned for name in t.at_bounds)
+        return tuple(name for t in self.fits for name in t.at_bounds)
 
     @property
     def jitter(self) -> float:
-        return max(t.posterior.factor.jitter for t in self.tuned)
+        return max(t.posterior.factor.jitter for t in self.fits)
 
     @property
     def noise_variances(self) -> Array:
-        noise = np.array([t.posterior.noise_variance for t in self.tuned])
+        noise = np.array([t.posterior.noise_variance for t in self.fits])
         return noise * self.scaler.y.scale**2
 
     @property
     def prior_variances(self) -> Array:
-        priors = np.column_stack([t.posterior.prior_variances for t in self.tuned])
+        priors = np.column_stack([t.posterior.prior_variances for t in self.fits])
         return priors * self.scaler.y.scale**2
 
     @property
     def least_noise(self) -> float:
         """The smallest noise that the statistics resolve, relative to the one that was found."""
-        posteriors = [t.posterior for t in self.tuned]
+        posteriors = [t.posterior for t in self.fits]
         return max(
             self.statistics.resolvable_noise(p.prior_variances) / p.noise_variance
             for p in posteriors
@@ -227,9 +227,9 @@ class TunedModel:
         """The factor of all variances that honest errors ask for, shape (k,), at least one."""
         return np.ones(self.n_outputs) if self.calibration is None else self.calibration.inflation
 
-    def keep_tuned(self, model: Tuning) -> Tuning:
+    def keep_fits(self, model: Tuning) -> Tuning:
         """Another model of the same statistics with what was tuned here: only its scale changes."""
         factors = model.inflation / self.inflation
-        tuned = tuple(t.rescaled(f) for t, f in zip(self.tuned, factors, strict=True))
-        model.__dict__["tuned"] = tuned
+        fits = tuple(t.rescaled(f) for t, f in zip(self.fits, factors, strict=True))
+        model.__dict__["tuned"] = fits
         return model

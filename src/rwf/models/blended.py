@@ -10,14 +10,14 @@ from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.inference.posterior import Prediction
 from rwf.models.base import Model
-from rwf.models.calibrated import ErrorScale
+from rwf.models.calibrated import LocalCalibration
 from rwf.models.correction import Corrected
-from rwf.uncertainty.blending import LocalLayer, learn_local_layer, rows_to_judge
+from rwf.uncertainty.blending import OutputBlend, held_out_rows, learn_output_blend
 from rwf.uncertainty.calibration import Calibration
 
 
 @dataclass(frozen=True)
-class SecondOpinion:
+class NeighborBlend:
     """The nearest rows' word on every output where it helps. It keeps all training rows.
 
     Args:
@@ -26,9 +26,9 @@ class SecondOpinion:
         scale: how the model's own errors vary by place, if they do.
     """
 
-    layers: tuple[LocalLayer | None, ...]
+    layers: tuple[OutputBlend | None, ...]
     calibration: Calibration
-    scale: ErrorScale | None
+    scale: LocalCalibration | None
 
     def at(self, model: Model, X: Array) -> Corrected:
         unit, found = model.scaler.inputs(X), Corrected.unchanged(len(X), model.n_outputs)
@@ -42,7 +42,7 @@ class SecondOpinion:
         factor = found.factor * np.sqrt(self.calibration.inflation)
         return Corrected(found.shift * model.scaler.y.scale, factor)
 
-    def with_rows(self, model: Model, rows: Block) -> SecondOpinion:
+    def with_rows(self, model: Model, rows: Block) -> NeighborBlend:
         unit = model.scaler.rows(rows.part(rows.weights > 0))
         layers = tuple(
             None if layer is None else layer.with_rows(unit.X, unit.y[:, output])
@@ -50,11 +50,11 @@ class SecondOpinion:
         )
         return replace(self, layers=layers)
 
-    def without_rows(self) -> SecondOpinion:
+    def without_rows(self) -> NeighborBlend:
         layers = tuple(None if layer is None else layer.without_rows() for layer in self.layers)
         return replace(self, layers=layers)
 
-    def merged(self, other: SecondOpinion) -> SecondOpinion:
+    def merged(self, other: NeighborBlend) -> NeighborBlend:
         layers = tuple(
             None if a is None or b is None else a.with_rows(*b.rows)
             for a, b in zip(self.layers, other.layers, strict=True)
@@ -62,9 +62,9 @@ class SecondOpinion:
         return replace(self, layers=layers)
 
 
-def learn_second_opinion(
-    model: Model, scale: ErrorScale | None, rows: Block, rng: np.random.Generator
-) -> SecondOpinion | None:
+def learn_neighbor_blend(
+    model: Model, scale: LocalCalibration | None, rows: Block, rng: np.random.Generator
+) -> NeighborBlend | None:
     """Layers where they clearly raise the density of held-out rows; ``None`` if nowhere.
 
     Args:
@@ -74,18 +74,18 @@ def learn_second_opinion(
         rng: draws rows that judge.
     """
     rows = rows.part(rows.weights > 0)
-    held = rows_to_judge(len(rows), rng)
-    judges = rows.part(held)
-    X = model.scaler.original_inputs(judges.X)
-    own = np.ones_like(judges.y) if scale is None else scale.variances(model, X)
-    layers, scores = [], np.empty_like(judges.y)
+    held = held_out_rows(len(rows), rng)
+    calibration_rows = rows.part(held)
+    X = model.scaler.original_inputs(calibration_rows.X)
+    own = np.ones_like(calibration_rows.y) if scale is None else scale.variances(model, X)
+    layers, scores = [], np.empty_like(calibration_rows.y)
     for output in range(model.n_outputs):
-        y, alone = rows.y[:, output], model.leave_one_out(judges, output)
+        y, alone = rows.y[:, output], model.leave_one_out(calibration_rows, output)
         unseen = Prediction(alone.mean, own[:, output] * alone.variance)
-        found = learn_local_layer(rows.X, y, held, unseen, rng)
+        found = learn_output_blend(rows.X, y, held, unseen, rng)
         layers.append(None if found is None else found.layer)
         best = unseen if found is None else found.unseen
-        scores[:, output] = (judges.y[:, output] - best.mean) / np.sqrt(best.variance)
+        scores[:, output] = (calibration_rows.y[:, output] - best.mean) / np.sqrt(best.variance)
     if all(layer is None for layer in layers):
         return None
-    return SecondOpinion(tuple(layers), Calibration(scores), scale)
+    return NeighborBlend(tuple(layers), Calibration(scores), scale)

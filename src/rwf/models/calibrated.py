@@ -18,7 +18,7 @@ from rwf.data.rows import Block
 from rwf.models.base import Model, scores
 from rwf.models.correction import Corrected
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
-from rwf.uncertainty.variance_function import VarianceShape, learn_variance
+from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 FINENESS = (8, 32, 128, 512)
 """Local features per input column to choose from."""
@@ -34,7 +34,7 @@ CLEAR = 2.0
 
 
 @dataclass(frozen=True)
-class ErrorScale:
+class LocalCalibration:
     """c(x), for inputs in standardised units.
 
     Args:
@@ -44,7 +44,7 @@ class ErrorScale:
         usual: a variance of f that few of these rows exceed, in squared units of y, shape (k,).
     """
 
-    shape: VarianceShape
+    shape: VarianceFunction
     calibration: Calibration
     gain: float
     usual: Array
@@ -67,17 +67,19 @@ class ErrorScale:
         factor = np.sqrt(self.variances(model, X))
         return Corrected(np.zeros_like(factor), factor)
 
-    def with_rows(self, model: Model, rows: Block) -> ErrorScale:
+    def with_rows(self, model: Model, rows: Block) -> LocalCalibration:
         return self
 
-    def without_rows(self) -> ErrorScale:
+    def without_rows(self) -> LocalCalibration:
         return self
 
-    def merged(self, other: ErrorScale) -> ErrorScale:
+    def merged(self, other: LocalCalibration) -> LocalCalibration:
         return self
 
 
-def learn_error_scale(model: Model, known: Block, rng: np.random.Generator) -> ErrorScale | None:
+def learn_local_calibration(
+    model: Model, known: Block, rng: np.random.Generator
+) -> LocalCalibration | None:
     """c(x) from the errors of training rows, in standardised units; ``None`` where one is as good.
 
     Args:
@@ -85,41 +87,49 @@ def learn_error_scale(model: Model, known: Block, rng: np.random.Generator) -> E
         known: some of its rows.
         rng: halves them, and draws features.
     """
-    judges = model.judges(known)
-    half = len(judges) // 2
+    calibration_rows = model.calibration_rows(known)
+    half = len(calibration_rows) // 2
     fineness = [count for count in FINENESS if count * ERRORS_PER_FEATURE <= half]
     if half < ENOUGH_SCORES or not fineness:
         return None
-    z, order = scores(model, judges), rng.permutation(len(judges))
+    z, order = scores(model, calibration_rows), rng.permutation(len(calibration_rows))
     first, second = order[:half], order[half:]
 
-    def taught(by: IntArray, count: int) -> VarianceShape:
-        return learn_variance(judges.part(by), z[by], 0.0, rng, coarse=count)
+    def taught(by: IntArray, count: int) -> VarianceFunction:
+        return learn_variance(calibration_rows.part(by), z[by], 0.0, rng, coarse=count)
 
     def unseen(count: int) -> Array:
         """c at every row, taught by the half that it is not in."""
-        c = np.empty(len(judges))
+        c = np.empty(len(calibration_rows))
         for half, other in ((first, second), (second, first)):
-            c[other] = taught(half, count)(judges.X[other])
+            c[other] = taught(half, count)(calibration_rows.X[other])
         return c
 
     tried = {count: unseen(count) for count in fineness}
     gains = {count: _gains(c, z) for count, c in tried.items()}
     best = max(gains, key=lambda count: float(gains[count].mean()))
-    gain, error = float(gains[best].mean()), float(gains[best].std()) / np.sqrt(len(judges))
+    gain, error = (
+        float(gains[best].mean()),
+        float(gains[best].std()) / np.sqrt(len(calibration_rows)),
+    )
     if gain < CLEAR * error:
         return None
     calibration = Calibration(z / np.sqrt(tried[best])[:, None])
-    return ErrorScale(taught(order, best), calibration, gain, _usual_variance(model, judges))
+    return LocalCalibration(
+        taught(order, best), calibration, gain, _usual_variance(model, calibration_rows)
+    )
 
 
-def _usual_variance(model: Model, judges: Block) -> Array:
+def _usual_variance(model: Model, calibration_rows: Block) -> Array:
     """The variance of f at rows that are left out, which few exceed, shape (k,)."""
-    X, unit = model.scaler.original_inputs(judges.X), model.scaler.y.scale**2
+    X, unit = model.scaler.original_inputs(calibration_rows.X), model.scaler.y.scale**2
     _, of_y = model.predict(X)
     _, of_f = model.predict(X, noise=False)
     left_out = np.column_stack(
-        [model.leave_one_out(judges, output).variance for output in range(model.n_outputs)]
+        [
+            model.leave_one_out(calibration_rows, output).variance
+            for output in range(model.n_outputs)
+        ]
     )
     variances = left_out * unit - (of_y**2 - of_f**2)
     return np.maximum(np.quantile(variances, USUAL, axis=0), np.finfo(np.float64).tiny)

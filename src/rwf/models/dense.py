@@ -18,20 +18,20 @@ from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.features.inducing import ProjectedFeatures
-from rwf.inference.empirical_bayes import Tuned, tune
+from rwf.inference.empirical_bayes import EmpiricalBayes, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES
 from rwf.inference.posterior import Prediction
 from rwf.linalg.threads import cores, in_parallel
-from rwf.models.base import TunedModel, scores
-from rwf.models.hyperparameters import Shape
+from rwf.models.base import EmpiricalBayesModel, scores
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.statistics import DenseMoments, add, collect, form_of, no_rows
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
-from rwf.uncertainty.extrapolation import Background, Remainder, block_energies
-from rwf.uncertainty.variance_function import VarianceShape
+from rwf.uncertainty.extrapolation import NystromResidual, PriorReversion, block_energies
+from rwf.uncertainty.variance_function import VarianceFunction
 
 
 @dataclass(frozen=True)
-class FittedModel(TunedModel):
+class DenseModel(EmpiricalBayesModel):
     """Features, their moments, and the Gaussian over weights that follows.
 
     Args:
@@ -47,12 +47,12 @@ class FittedModel(TunedModel):
     """
 
     scaler: Standardizer
-    shape: Shape
+    shape: Hyperparameters
     statistics: DenseMoments
     learn_priors: bool = True
     calibration: Calibration | None = None
-    noise: VarianceShape | None = None
-    cover: Array | None = None
+    noise: VarianceFunction | None = None
+    levels: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -68,9 +68,9 @@ class FittedModel(TunedModel):
 
     @property
     def filled(self) -> bool:
-        return self.cover is not None
+        return self.levels is not None
 
-    def judges(self, known: Block) -> Block:
+    def calibration_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest.
 
         Rows that are atoms are not, as their atom would remain when they are left out; but they
@@ -82,14 +82,14 @@ class FittedModel(TunedModel):
         others = np.array([row.tobytes() not in atoms for row in known.X])
         return known.part(others) if others.sum() >= ENOUGH_SCORES else known
 
-    def calibrated(self, known: Block) -> FittedModel:
+    def calibrated(self, known: Block) -> DenseModel:
         """The model with scores of these rows, in standardised units."""
-        model = replace(self, calibration=Calibration(scores(self, self.judges(known))))
-        return self.keep_tuned(model)
+        model = replace(self, calibration=Calibration(scores(self, self.calibration_rows(known))))
+        return self.keep_fits(model)
 
     def refitted(
-        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None
-    ) -> FittedModel:
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceFunction | None
+    ) -> DenseModel:
         """The model of the same shape, for these rows alone, with noise that varies so.
 
         Rows are in standardised units, or in their own together with a scaler.
@@ -104,10 +104,10 @@ class FittedModel(TunedModel):
         return first if isinstance(first, ProjectedFeatures) else None
 
     @cached_property
-    def tuned(self) -> tuple[Tuned, ...]:
+    def fits(self) -> tuple[EmpiricalBayes, ...]:
         """Variances and posterior of each output."""
         return tuple(
-            tune(
+            empirical_bayes(
                 self.statistics,
                 output,
                 self.shape.features.groups,
@@ -123,34 +123,34 @@ class FittedModel(TunedModel):
         """Whether the statistics resolve the noise that was found."""
         return all(
             self.statistics.resolves(t.posterior.prior_variances, t.posterior.noise_variance)
-            for t in self.tuned
+            for t in self.fits
         )
 
     @cached_property
-    def remainders(self) -> tuple[Remainder, ...]:
+    def nystrom_residuals(self) -> tuple[NystromResidual, ...]:
         """Of each output, the variance that projected atoms miss."""
         atoms = self.projected
         if atoms is None:
-            return tuple(Remainder() for _ in self.tuned)
+            return tuple(NystromResidual() for _ in self.fits)
         reached = float(self.statistics.column_energies[: atoms.n_features].sum())
         return tuple(
-            Remainder.learn(
+            NystromResidual.learn(
                 variance=float(t.posterior.prior_variances[0]),
                 missing=atoms.kernel.diagonal - reached / self.statistics.n,
                 noise=t.posterior.noise_variance,
             )
-            for t in self.tuned
+            for t in self.fits
         )
 
     @cached_property
-    def backgrounds(self) -> tuple[Background, ...]:
+    def reversions(self) -> tuple[PriorReversion, ...]:
         """Of each output, the variance that local atoms lack where they are few."""
         stack = self.shape.features
-        levels = np.zeros(len(stack.maps)) if self.cover is None else self.cover
+        levels = np.zeros(len(stack.maps)) if self.levels is None else self.levels
         means = self.statistics.column_energies / max(self.statistics.n, 1e-300)
         return tuple(
-            Background.learn(stack.blocks, levels, means, t.posterior.prior_variances)
-            for t in self.tuned
+            PriorReversion.learn(stack.blocks, levels, means, t.posterior.prior_variances)
+            for t in self.fits
         )
 
     def coverage(self, X: Array) -> Array:
@@ -164,22 +164,22 @@ class FittedModel(TunedModel):
             if self.projected is not None:
                 shares.append(1.0 - self.projected.missing(Z) / self.projected.kernel.diagonal)
             else:
-                shares.append(self.backgrounds[0].coverage(self._energies(Z)))
+                shares.append(self.reversions[0].coverage(self._energies(Z)))
         return np.concatenate(shares)
 
-    def with_rows(self, rows: Rows) -> FittedModel:
+    def with_rows(self, rows: Rows) -> DenseModel:
         """The model with further rows."""
         if isinstance(rows, Block) and len(rows) == 0:
             return self
         more = collect(self.scaler, self.shape, rows, form_of(self.statistics), self.noise)
         return replace(self, statistics=add(self.statistics, more))
 
-    def without_rows(self) -> FittedModel:
+    def without_rows(self) -> DenseModel:
         """The model before its first row: same units and features, empty statistics."""
         form, outputs = form_of(self.statistics), self.statistics.n_outputs
         return replace(self, statistics=no_rows(form, self.shape.features, outputs))
 
-    def merged(self, other: FittedModel) -> FittedModel:
+    def merged(self, other: DenseModel) -> DenseModel:
         """The model of both models' rows; their features must be the same."""
         probe = np.random.default_rng(0).normal(size=(8, len(self.scaler.X.center)))
         if not (
@@ -225,14 +225,14 @@ class FittedModel(TunedModel):
     def _extra(self, unit: Array, Z: Array, v: Array, output: int) -> Array | float:
         """Variance of f that the atoms lack at rows with relative noise v."""
         if self.projected is not None:
-            return self.remainders[output].extra(self.projected.missing(Z), v)
+            return self.nystrom_residuals[output].extra(self.projected.missing(Z), v)
         return self._open(unit, Z, output)
 
     def _open(self, unit: Array, Z: Array, output: int) -> Array | float:
         """Variance of f, independent at every row, that few atoms lack."""
-        if self.cover is None:
+        if self.levels is None:
             return 0.0
-        return self.backgrounds[output].missing(self._energies(Z))
+        return self.reversions[output].missing(self._energies(Z))
 
     def _energies(self, Z: Array) -> Array:
         return block_energies(Z, self.shape.features.blocks)
@@ -261,7 +261,7 @@ class FittedModel(TunedModel):
 
     def mean(self, X: Array) -> Array:
         """Predictive means, shape (n, k), in the units of y."""
-        W = np.column_stack([t.posterior.mean for t in self.tuned])
+        W = np.column_stack([t.posterior.mean for t in self.fits])
         values = np.empty((len(X), W.shape[1]))
 
         def visit(rows: slice, _unit: Array, Z: Array, _room: Array) -> None:
@@ -272,11 +272,11 @@ class FittedModel(TunedModel):
 
     def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
         """Predictive means and standard deviations of y, or of f without noise, shapes (n, k)."""
-        means, variances = np.empty((2, len(X), len(self.tuned)))
+        means, variances = np.empty((2, len(X), len(self.fits)))
 
         def visit(rows: slice, unit: Array, Z: Array, room: Array) -> None:
             v = self._noise_at(unit)
-            for output in range(len(self.tuned)):
+            for output in range(len(self.fits)):
                 p = self._predict(unit, Z, v, output, noise, room)
                 means[rows, output], variances[rows, output] = p.mean, p.variance
 
@@ -293,7 +293,7 @@ class FittedModel(TunedModel):
         room: Array | None = None,
     ) -> Prediction:
         """Prediction of one output in standardised units, from features and relative noise."""
-        p = self.tuned[output].posterior.predict(Z, v, room)
+        p = self.fits[output].posterior.predict(Z, v, room)
         variance = p.variance + self._extra(unit, Z, v, output)
         if not noise:
             variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
@@ -306,12 +306,12 @@ class FittedModel(TunedModel):
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
         Z, v = self._features(rows.X), self._noise_at(rows.X)
-        p = self.tuned[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
+        p = self.fits[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
         return Prediction(p.mean, p.variance + self._extra(rows.X, Z, v, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, at the rows, shape (n, n, k)."""
-        Z, outputs = self.features(X), range(len(self.tuned))
+        Z, outputs = self.features(X), range(len(self.fits))
         parts = [self._function_covariance(X, Z, output) for output in outputs]
         if noise:
             for output in outputs:
@@ -321,14 +321,14 @@ class FittedModel(TunedModel):
 
     def _plain_noise(self, output: int) -> float:
         """σ² without the part of it that stands for what the atoms miss."""
-        noise = self.tuned[output].posterior.noise_variance
-        return noise - self.remainders[output].in_noise
+        noise = self.fits[output].posterior.noise_variance
+        return noise - self.nystrom_residuals[output].in_noise
 
     def _function_covariance(self, X: Array, Z: Array, output: int) -> Array:
-        C = self.tuned[output].posterior.covariance(Z)
+        C = self.fits[output].posterior.covariance(Z)
         if self.projected is not None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
-            C += self.remainders[output].share * missing
+            C += self.nystrom_residuals[output].share * missing
         else:
             C[np.diag_indices(len(X))] += self._open(self.scaler.inputs(X), Z, output)
         return C
@@ -336,12 +336,12 @@ class FittedModel(TunedModel):
     def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
         """Draws of functions at the rows, with or without noise, shape (n, k, count)."""
         Z = self.features(X)
-        draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.tuned]
+        draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.fits]
         if self.projected is not None:
             missing = self.projected.missing_covariance(self.scaler.inputs(X), Z)
             values, vectors = np.linalg.eigh(missing)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
-            for output, remainder in enumerate(self.remainders):
+            for output, remainder in enumerate(self.nystrom_residuals):
                 extra = root @ rng.normal(size=(len(X), count))
                 draws[output] += np.sqrt(remainder.share) * extra
         else:

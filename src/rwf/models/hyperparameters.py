@@ -10,7 +10,7 @@ from rwf.inference.empirical_bayes import Variances
 
 
 @dataclass(frozen=True)
-class Shape:
+class Hyperparameters:
     """Features with their shape parameters, and the variances that go with them.
 
     Args:

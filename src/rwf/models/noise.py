@@ -13,16 +13,16 @@ from rwf.data.scaling import Standardizer
 from rwf.inference.posterior import normal_log_density
 from rwf.inference.trials import Progress
 from rwf.models.base import LOW_DIMENSION, leave_one_out_scores
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 from rwf.models.tree import TreeModel
-from rwf.uncertainty.variance_function import VarianceShape, learn_variance
+from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 WORSE = 1.1
 """By what factor squared leave-one-out errors may grow for the sake of densities."""
 
 Noise = Literal["auto", "constant", "varying"]
 
-Noisy = TypeVar("Noisy", FittedModel, TreeModel)
+Noisy = TypeVar("Noisy", DenseModel, TreeModel)
 """Models whose noise can vary."""
 
 
@@ -57,7 +57,7 @@ def with_noise(
 
 
 def _with_varying_noise(
-    plain: Noisy, noise: VarianceShape, source: Source, scored: Block, rng: np.random.Generator
+    plain: Noisy, noise: VarianceFunction, source: Source, scored: Block, rng: np.random.Generator
 ) -> Noisy:
     """The model with this noise, which is then learned anew from the errors that it leaves."""
     model = plain.refitted(source.scaler, source.rows, noise).calibrated(scored)
@@ -67,32 +67,32 @@ def _with_varying_noise(
 
 def _noise_from_errors(
     model: Noisy, scored: Block, rng: np.random.Generator, least: float
-) -> tuple[VarianceShape, Array]:
+) -> tuple[VarianceFunction, Array]:
     """v that suits a model's leave-one-out errors, and the log density that each would gain.
 
     The model would stay as it is, apart from its noise.
     """
-    judges = model.judges(scored)
-    errors, variances = np.empty_like(judges.y), np.empty_like(judges.y)
-    own = np.ones(len(judges)) if model.noise is None else model.noise(judges.X)
-    for output, tuned in enumerate(model.tuned):
-        sigma2 = tuned.posterior.noise_variance
-        p = model.leave_one_out(judges, output)
-        errors[:, output] = (judges.y[:, output] - p.mean) / np.sqrt(sigma2)
+    calibration_rows = model.calibration_rows(scored)
+    errors, variances = np.empty_like(calibration_rows.y), np.empty_like(calibration_rows.y)
+    own = np.ones(len(calibration_rows)) if model.noise is None else model.noise(calibration_rows.X)
+    for output, fits in enumerate(model.fits):
+        sigma2 = fits.posterior.noise_variance
+        p = model.leave_one_out(calibration_rows, output)
+        errors[:, output] = (calibration_rows.y[:, output] - p.mean) / np.sqrt(sigma2)
         variances[:, output] = np.maximum(p.variance / sigma2 - own, 0.0)
         if model.noise is None:
             # Where rows are calm, one noise for all makes f vary more than errors do there: beside
             # such variances v would run to nothing. So at first all of an error counts as noise.
             errors[:, output] /= np.sqrt(1.0 + variances[:, output])
             variances[:, output] = 0.0
-    noise = learn_variance(judges, errors, variances, rng, least=least)
+    noise = learn_variance(calibration_rows, errors, variances, rng, least=least)
     before, after = (
-        normal_log_density(errors, variances + v[:, None]) for v in (own, noise(judges.X))
+        normal_log_density(errors, variances + v[:, None]) for v in (own, noise(calibration_rows.X))
     )
-    return noise.relative(judges), (after - before).sum(axis=1)
+    return noise.relative(calibration_rows), (after - before).sum(axis=1)
 
 
-def _clear(gain: Array, noise: VarianceShape) -> bool:
+def _clear(gain: Array, noise: VarianceFunction) -> bool:
     """Whether log densities rise by more than their standard error, and than noise can learn."""
     gain = gain - len(noise.weights) / len(gain)
     return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
@@ -104,14 +104,16 @@ def _better(plain: Noisy, varying: Noisy, scored: Block) -> Noisy:
     What a model misses of a signal passes for noise, and given up as such it is missed even more.
     """
     assert varying.noise is not None
-    judges = plain.judges(scored)
-    if _squared_error(varying, judges) > WORSE * _squared_error(plain, judges):
+    calibration_rows = plain.calibration_rows(scored)
+    if _squared_error(varying, calibration_rows) > WORSE * _squared_error(plain, calibration_rows):
         return plain
-    gain = leave_one_out_scores(plain, judges) - leave_one_out_scores(varying, judges)
+    gain = leave_one_out_scores(plain, calibration_rows) - leave_one_out_scores(
+        varying, calibration_rows
+    )
     return varying if _clear(gain, varying.noise) else plain
 
 
-def _squared_error(model: FittedModel | TreeModel, rows: Block) -> float:
+def _squared_error(model: DenseModel | TreeModel, rows: Block) -> float:
     """Of leave-one-out predictions, over all outputs."""
     errors = [
         rows.y[:, output] - model.leave_one_out(rows, output).mean

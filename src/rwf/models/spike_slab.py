@@ -20,7 +20,7 @@ from rwf.uncertainty.calibration import Calibration
 
 
 @dataclass(frozen=True)
-class SparseShape:
+class SpikeSlabHyperparameters:
     """What was sampled: atoms and states of every output.
 
     Args:
@@ -31,7 +31,7 @@ class SparseShape:
     fits: tuple[WindowedFit, ...]
     gaps: Gaps | None
 
-    def same_as(self, other: SparseShape) -> bool:
+    def same_as(self, other: SpikeSlabHyperparameters) -> bool:
         """Whether both have the same atoms and states, be it in a copy from another process."""
         mine, theirs = ([w for fit in s.fits for w in fit.windows] for s in (self, other))
         return (
@@ -46,7 +46,7 @@ class SparseShape:
 
 
 @dataclass(frozen=True)
-class SparseModel:
+class SpikeSlabModel:
     """Atoms and states that were sampled, and the moments of all rows over them.
 
     Further rows change the weights of the atoms, and not which atoms there are.
@@ -61,21 +61,23 @@ class SparseModel:
     """
 
     scaler: Standardizer
-    shape: SparseShape
+    shape: SpikeSlabHyperparameters
     moments: tuple[WindowMoments, ...]
     n_rows: float
     calibration: Calibration | None = None
 
     @classmethod
-    def of(cls, scaler: Standardizer, shape: SparseShape, rows: Block) -> SparseModel:
+    def of(
+        cls, scaler: Standardizer, shape: SpikeSlabHyperparameters, rows: Block
+    ) -> SpikeSlabModel:
         """The model of rows in standardised units."""
         return cls(scaler, shape, shape.collect(rows), float(rows.weights.sum()))
 
-    def calibrated(self, known: Block) -> SparseModel:
+    def calibrated(self, known: Block) -> SpikeSlabModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
         return replace(self, calibration=Calibration(scores(self, known)))
 
-    def judges(self, known: Block) -> Block:
+    def calibration_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest: here, all."""
         return known
 
@@ -157,19 +159,19 @@ class SparseModel:
             "held-out rows, or by fit_report_.nll, which is a leave-one-out score."
         )
 
-    def with_rows(self, rows: Rows) -> SparseModel:
+    def with_rows(self, rows: Rows) -> SpikeSlabModel:
         """The model with further rows, which must be in memory."""
         assert isinstance(rows, Block)
         more = self.shape.collect(self.scaler.rows(rows))
         total = tuple(a + b for a, b in zip(self.moments, more, strict=True))
         return replace(self, moments=total, n_rows=self.n_rows + float(rows.weights.sum()))
 
-    def without_rows(self) -> SparseModel:
+    def without_rows(self) -> SpikeSlabModel:
         """The model before its first row."""
         nothing = Block(np.empty((0, 1)), np.empty((0, self.n_outputs)), np.empty(0))
         return replace(self, moments=self.shape.collect(nothing), n_rows=0.0)
 
-    def merged(self, other: SparseModel) -> SparseModel:
+    def merged(self, other: SpikeSlabModel) -> SpikeSlabModel:
         """The model of both models' rows; their atoms must be the same."""
         if not self.shape.same_as(other.shape):
             raise IncompatibleModelsError(

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from rwf._types import Array
-from rwf.data.rows import Block, Rows, Tally, block_rows
+from rwf.data.rows import Block, Rows, RowSum, block_rows
 from rwf.data.scaling import Standardizer
 from rwf.inference.moments import Features, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores
 from rwf.models.base import in_units
-from rwf.models.hyperparameters import Shape
-from rwf.uncertainty.variance_function import VarianceShape
+from rwf.models.hyperparameters import Hyperparameters
+from rwf.uncertainty.variance_function import VarianceFunction
 
 Form = Literal["gram", "root"]
 FORMS: tuple[Form, ...] = ("gram", "root")
@@ -61,10 +61,10 @@ def no_rows(form: Form, features: Features, n_outputs: int) -> DenseMoments:
 
 def collect(
     scaler: Standardizer | None,
-    shape: Shape,
+    shape: Hyperparameters,
     rows: Rows,
     form: Form,
-    noise: VarianceShape | None = None,
+    noise: VarianceFunction | None = None,
 ) -> DenseMoments:
     """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
     p, k = shape.features.n_features, rows.n_outputs
@@ -74,7 +74,7 @@ def collect(
 
     name = f"{form} of {p} columns and {k} outputs"
     return rows.total(
-        Tally(
+        RowSum(
             name if noise is None else f"{name}, {noise.name}",
             block_rows(p),
             gather,

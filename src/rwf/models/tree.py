@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, Rows, Tally
+from rwf.data.rows import Block, Rows, RowSum
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
@@ -17,17 +17,17 @@ from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,
+    TreeEmpiricalBayes,
     TreeMoments,
-    TunedTree,
     accumulate_tree,
     rows_at_once,
-    settle_tree,
+    tree_fixed_point,
 )
 from rwf.inference.posterior import Prediction
-from rwf.models.base import TunedModel, in_units, scores
+from rwf.models.base import EmpiricalBayesModel, in_units, scores
 from rwf.uncertainty.calibration import Calibration
-from rwf.uncertainty.extrapolation import Background
-from rwf.uncertainty.variance_function import VarianceShape
+from rwf.uncertainty.extrapolation import PriorReversion
+from rwf.uncertainty.variance_function import VarianceFunction
 
 ROWS_AT_ONCE = 2**19
 """Rows that are predicted together: sorting pays with many."""
@@ -37,7 +37,7 @@ STEPS = 4
 
 
 @dataclass(frozen=True)
-class TreeShape:
+class TreeHyperparameters:
     """Atoms on a tree, and the variances of each output where tuning starts."""
 
     tree: AtomTree
@@ -48,7 +48,7 @@ class TreeShape:
         return self.tree.columns.features
 
     def collect(
-        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None = None
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceFunction | None = None
     ) -> TreeMoments:
         """The moments of all rows, in one pass; without a scaler, of standardised ones."""
         tree, k = self.tree, rows.n_outputs
@@ -58,7 +58,7 @@ class TreeShape:
 
         name = f"tree of {tree.n_features} columns and {k} outputs"
         return rows.total(
-            Tally(
+            RowSum(
                 name if noise is None else f"{name}, {noise.name}",
                 rows_at_once(tree),
                 gather,
@@ -71,7 +71,7 @@ class TreeShape:
 
 
 @dataclass(frozen=True)
-class TreeModel(TunedModel):
+class TreeModel(EmpiricalBayesModel):
     """Atoms, their moments, and the posterior that follows.
 
     Args:
@@ -86,18 +86,18 @@ class TreeModel(TunedModel):
     """
 
     scaler: Standardizer
-    shape: TreeShape
+    shape: TreeHyperparameters
     statistics: TreeMoments
     calibration: Calibration | None = None
-    cover: Array | None = None
-    noise: VarianceShape | None = None
+    levels: Array | None = None
+    noise: VarianceFunction | None = None
 
-    def judges(self, known: Block) -> Block:
+    def calibration_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are honest: here, all."""
         return known
 
     def refitted(
-        self, scaler: Standardizer | None, rows: Rows, noise: VarianceShape | None
+        self, scaler: Standardizer | None, rows: Rows, noise: VarianceFunction | None
     ) -> TreeModel:
         """The model of the same shape, for these rows alone, with noise that varies so.
 
@@ -108,14 +108,14 @@ class TreeModel(TunedModel):
 
     def calibrated(self, known: Block) -> TreeModel:
         """The model with leave-one-out errors of these rows, in standardised units."""
-        return self.keep_tuned(replace(self, calibration=Calibration(scores(self, known))))
+        return self.keep_fits(replace(self, calibration=Calibration(scores(self, known))))
 
     @cached_property
-    def tuned(self) -> tuple[TunedTree, ...]:
+    def fits(self) -> tuple[TreeEmpiricalBayes, ...]:
         """Variances and posterior of each output."""
         features = self.shape.features
         return tuple(
-            settle_tree(
+            tree_fixed_point(
                 self.statistics,
                 output,
                 features.groups,
@@ -127,14 +127,14 @@ class TreeModel(TunedModel):
         )
 
     @cached_property
-    def backgrounds(self) -> tuple[Background, ...]:
+    def reversions(self) -> tuple[PriorReversion, ...]:
         """Of each output, the variance that atoms lack where they are few."""
         stack = self.shape.features
-        levels = np.zeros(len(stack.maps)) if self.cover is None else self.cover
+        levels = np.zeros(len(stack.maps)) if self.levels is None else self.levels
         means = self.statistics.column_energies / max(self.statistics.n, 1e-300)
         return tuple(
-            Background.learn(stack.blocks, levels, means, t.posterior.prior_variances)
-            for t in self.tuned
+            PriorReversion.learn(stack.blocks, levels, means, t.posterior.prior_variances)
+            for t in self.fits
         )
 
     @property
@@ -151,7 +151,7 @@ class TreeModel(TunedModel):
 
     @property
     def filled(self) -> bool:
-        return self.cover is not None
+        return self.levels is not None
 
     def with_rows(self, rows: Rows) -> TreeModel:
         """The model with further rows."""
@@ -189,15 +189,15 @@ class TreeModel(TunedModel):
 
     def _missing(self, unit: Array, output: int) -> Array | float:
         """Variance of f that the atoms lack at rows."""
-        if self.cover is None:
+        if self.levels is None:
             return 0.0
-        return self.backgrounds[output].missing(self.shape.tree.block_energies(unit))
+        return self.reversions[output].missing(self.shape.tree.block_energies(unit))
 
     def coverage(self, X: Array) -> Array:
         """The share of the prior variance of f that atoms carry at rows, shape (n,)."""
-        tree, background = self.shape.tree, self.backgrounds[0]
+        tree, reversion = self.shape.tree, self.reversions[0]
         return np.concatenate(
-            [background.coverage(tree.block_energies(part)) for part in self._blocks(X)]
+            [reversion.coverage(tree.block_energies(part)) for part in self._blocks(X)]
         )
 
     def times(self, X: Array, W: Array) -> Array:
@@ -205,7 +205,7 @@ class TreeModel(TunedModel):
         return np.concatenate([self.shape.tree.times(part, W) for part in self._blocks(X)])
 
     def mean(self, X: Array) -> Array:
-        W = np.column_stack([t.posterior.mean for t in self.tuned])
+        W = np.column_stack([t.posterior.mean for t in self.fits])
         return self.scaler.y.inverse(self.times(X, W))
 
     def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
@@ -219,7 +219,7 @@ class TreeModel(TunedModel):
 
     def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
         """Prediction of one output in standardised units."""
-        posterior = self.tuned[output].posterior
+        posterior = self.fits[output].posterior
         p = posterior.predict(unit, self._noise_at(unit), with_noise=noise)
         return Prediction(p.mean, p.variance + self._missing(unit, output))
 
@@ -227,13 +227,13 @@ class TreeModel(TunedModel):
         return self._predict(X, output)
 
     def leave_one_out(self, rows: Block, output: int) -> Prediction:
-        posterior, v = self.tuned[output].posterior, self._noise_at(rows.X)
+        posterior, v = self.fits[output].posterior, self._noise_at(rows.X)
         p = posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights, v)
         return Prediction(p.mean, p.variance + self._missing(rows.X, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         unit, parts = self.scaler.inputs(X), []
-        for output, t in enumerate(self.tuned):
+        for output, t in enumerate(self.fits):
             C = t.posterior.covariance(unit)
             C[np.diag_indices(len(X))] += self._missing(unit, output)
             if noise:
@@ -243,7 +243,7 @@ class TreeModel(TunedModel):
 
     def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
         unit, draws = self.scaler.inputs(X), []
-        for output, t in enumerate(self.tuned):
+        for output, t in enumerate(self.fits):
             f = self.shape.tree.times(unit, t.posterior.sample_weights(count, rng))
             own = t.posterior.noise_variance * self._noise_at(unit) if noise else 0.0
             spread = np.broadcast_to(own + self._missing(unit, output), len(X))

@@ -24,10 +24,10 @@ from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.data.stream import Entry
 from rwf.errors import CheckpointError, DamagedCheckpointWarning, ModelFileError
-from rwf.fit.pipeline import Prepared
-from rwf.inference.trials import Start
-from rwf.models.hyperparameters import Shape
-from rwf.models.tree import TreeShape
+from rwf.fit.pipeline import FitState
+from rwf.inference.trials import Trial
+from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.tree import TreeHyperparameters
 from rwf.persistence import file
 from rwf.persistence.codec import (
     BOOL,
@@ -45,7 +45,7 @@ from rwf.persistence.codec import (
 )
 from rwf.persistence.file import Json
 from rwf.persistence.records import RECORDS
-from rwf.priors.base import Learned
+from rwf.priors.base import LearnedPrior
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -65,8 +65,8 @@ LEARNED: dict[str, Kind] = {
     "y": floats("n", "k"),
     "weights": floats("n"),
     "size": INT,
-    "shape": Instance(Shape, TreeShape),
-    "starts": Many(Instance(Start)),
+    "shape": Instance(Hyperparameters, TreeHyperparameters),
+    "trials": Many(Instance(Trial)),
     "at_bounds": Many(TEXT),
     "n_learned": INT,
     "n_rows": INT,
@@ -91,7 +91,7 @@ class Checkpoint:
         progress: Callable[[str], None],
     ) -> None:
         self.path = Path(path).absolute()
-        self.prepared: Prepared | None = None
+        self.state: FitState | None = None
         self._fingerprint, self._progress = dict(fingerprint), progress
         self._entries: list[Entry] = []
         self._next = 0
@@ -113,8 +113,8 @@ class Checkpoint:
     def _new(self) -> Path:
         return self.path.with_name(f"{self.path.name}.new")
 
-    def begin(self, prepared: Prepared) -> None:
-        self.prepared = prepared
+    def begin(self, state: FitState) -> None:
+        self.state = state
         self._current = False
         self.flush()
 
@@ -136,10 +136,10 @@ class Checkpoint:
             self.flush()
 
     def flush(self) -> None:
-        if self._current or self.prepared is None:
+        if self._current or self.state is None:
             return
         begun = time.monotonic()
-        self._write(self.prepared)
+        self._write(self.state)
         self._written, self._current = time.monotonic(), True
         self._interval = max(SECONDS, (self._written - begun) / SHARE)
 
@@ -147,9 +147,9 @@ class Checkpoint:
         for path in (self.path, self.previous, self._new):
             path.unlink(missing_ok=True)
 
-    def _write(self, prepared: Prepared) -> None:
+    def _write(self, state: FitState) -> None:
         encoder, sizes = Encoder(RECORDS), dict[str, int]()
-        values = {**vars(prepared), **vars(prepared.known), **vars(prepared.learned)}
+        values = {**vars(state), **vars(state.known), **vars(state.learned)}
         learned = {
             name: kind.encode(values[name], encoder, sizes) for name, kind in LEARNED.items()
         }
@@ -220,10 +220,10 @@ class Checkpoint:
             name: kind.decode(found[name], decoder, sizes) for name, kind in LEARNED.items()
         }
         known = Block(*(values.pop(name) for name in ("X", "y", "weights")))
-        names = ("shape", "starts", "at_bounds", "n_learned")
-        learned = Learned(*(values.pop(name) for name in names))
+        names = ("shape", "trials", "at_bounds", "n_learned")
+        learned = LearnedPrior(*(values.pop(name) for name in names))
         self._entries = [_entry(entry, decoder) for entry in entries]
-        self.prepared = Prepared(known=known, learned=learned, **values)
+        self.state = FitState(known=known, learned=learned, **values)
 
     def _require_same(self, path: Path, then: Json) -> None:
         """That the checkpoint is of the same rows and parameters."""

@@ -30,15 +30,15 @@ from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
 from rwf.inference.spike_slab.fit import SparseFit
 from rwf.inference.spike_slab.windows import WindowedFit
-from rwf.models.blended import SecondOpinion
-from rwf.models.calibrated import ErrorScale
-from rwf.models.dense import FittedModel
-from rwf.models.spike_slab import SparseModel
+from rwf.models.blended import NeighborBlend
+from rwf.models.calibrated import LocalCalibration
+from rwf.models.dense import DenseModel
+from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
-from rwf.uncertainty.blending import LocalLayer
-from rwf.uncertainty.variance_function import VarianceShape
-from rwf.uncertainty.vecchia import TWICE_ORDERS, Kernel, NeighbourGP
+from rwf.uncertainty.blending import OutputBlend
+from rwf.uncertainty.variance_function import VarianceFunction
+from rwf.uncertainty.vecchia import TWICE_ORDERS, Kernel, VecchiaGP
 from rwf.wavelets import CompactHat
 
 HIGHEST_ORDER = 1000
@@ -116,12 +116,12 @@ def check_posterior(posterior: Posterior) -> None:
     require(len(posterior.factor.L) == p, "the factor has another size than the mean")
 
 
-def check_variance_shape(shape: VarianceShape) -> None:
+def check_variance_shape(shape: VarianceFunction) -> None:
     columns = shape.features.n_features
     require(len(shape.weights) == columns, "features and weights differ in number")
 
 
-def check_fitted(model: FittedModel) -> None:
+def check_fitted(model: DenseModel) -> None:
     d, k, stack = len(model.scaler.columns), len(model.scaler.y.center), model.shape.features
     fits_inputs(stack, d)
     p, statistics = stack.n_features, model.statistics
@@ -134,22 +134,22 @@ def check_fitted(model: FittedModel) -> None:
     require(len(model.shape.log_priors) == len(stack.parents), "variances are of other groups")
     check_noise(model.noise, d)
     check_scores(model, k)
-    if model.cover is not None:
-        require(len(model.cover) == len(stack.maps), "cover is of other blocks")
-    if "tuned" in vars(model):
-        check_tuned([t.posterior for t in model.tuned], p, k)
+    if model.levels is not None:
+        require(len(model.levels) == len(stack.maps), "cover is of other blocks")
+    if "fits" in vars(model):
+        check_tuned([t.posterior for t in model.fits], p, k)
 
 
 def check_moments(moments: Moments, p: int, k: int) -> None:
     require(moments.Zty.shape == (p, k), "statistics are of other columns")
 
 
-def check_noise(noise: VarianceShape | None, d: int) -> None:
+def check_noise(noise: VarianceFunction | None, d: int) -> None:
     if noise is not None:
         fits_inputs(noise.features, d)
 
 
-def check_scores(model: FittedModel | SparseModel | TreeModel | ErrorScale, k: int) -> None:
+def check_scores(model: DenseModel | SpikeSlabModel | TreeModel | LocalCalibration, k: int) -> None:
     if model.calibration is not None:
         scores = model.calibration.scores
         require(scores.shape[1] == k, "leave-one-out errors are of other outputs")
@@ -247,12 +247,12 @@ def check_tree_model(model: TreeModel) -> None:
         require(len(variances.log_priors) == groups, "variances are of other groups")
     check_noise(model.noise, d)
     check_scores(model, k)
-    if model.cover is not None:
-        require(len(model.cover) == len(model.maps), "cover is of other blocks")
-    if "tuned" in vars(model):
-        for tuned in model.tuned:
-            require(tuned.posterior.tree is tree, "a posterior is of another tree")
-        check_tuned([t.posterior for t in model.tuned], model.n_features, k)
+    if model.levels is not None:
+        require(len(model.levels) == len(model.maps), "cover is of other blocks")
+    if "fits" in vars(model):
+        for fits in model.fits:
+            require(fits.posterior.tree is tree, "a posterior is of another tree")
+        check_tuned([t.posterior for t in model.fits], model.n_features, k)
 
 
 def check_sparse_fit(fit: SparseFit) -> None:
@@ -271,7 +271,7 @@ def check_windowed_fit(fit: WindowedFit) -> None:
         require(len(window.fit.draws) > 0, "a window has no draws")
 
 
-def check_sparse_model(model: SparseModel) -> None:
+def check_sparse_model(model: SpikeSlabModel) -> None:
     fits, k = model.shape.fits, len(model.scaler.y.center)
     require(len(model.scaler.columns) == 1, "sparse weights are for one input")
     require(len(fits) == k and len(model.moments) == k, "fits are of other outputs")
@@ -288,21 +288,22 @@ def check_kernel(kernel: Kernel) -> None:
     require(kernel.twice_order in TWICE_ORDERS, f"there is no order {kernel.twice_order}/2")
 
 
-def check_neighbours(gp: NeighbourGP) -> None:
+def check_neighbours(gp: VecchiaGP) -> None:
     require(len(gp.kernel.lengths) == gp.X.shape[1], "kernel and rows differ in their inputs")
-    require(gp.n_neighbours > 0, "nobody is asked")
+    require(gp.n_neighbors > 0, "nobody is asked")
 
 
-def check_layer(layer: LocalLayer) -> None:
+def check_layer(layer: OutputBlend) -> None:
     require(len(layer.squares) == len(layer.gp.X), "squares are of other rows")
-    require(len(layer.voices) > 0, "a layer has no voice")
-    require(all(voice.scale.nearby > 0 for voice in layer.voices), "nobody is asked")
-    weights = [voice.weight for voice in layer.voices]
+    require(len(layer.experts) > 0, "a layer has no voice")
+    require(all(expert.scale.nearby > 0 for expert in layer.experts), "nobody is asked")
+    weights = [expert.weight for expert in layer.experts]
     require(min(weights) >= 0 and sum(weights) <= 1 + 1e-9, "weights of voices are no shares")
 
 
 def check_correction(
-    correction: ErrorScale | SecondOpinion | None, model: FittedModel | SparseModel | TreeModel
+    correction: LocalCalibration | NeighborBlend | None,
+    model: DenseModel | SpikeSlabModel | TreeModel,
 ) -> None:
     """That a correction is of this model."""
     if correction is None:
@@ -310,11 +311,11 @@ def check_correction(
     d, k = len(model.scaler.columns), len(model.scaler.y.center)
     scores = correction.calibration.scores
     require(scores.shape[1] == k, "leave-one-out errors are of other outputs")
-    scale = correction.scale if isinstance(correction, SecondOpinion) else correction
+    scale = correction.scale if isinstance(correction, NeighborBlend) else correction
     if scale is not None:
         check_noise(scale.shape, d)
         check_scores(scale, k)
-    if isinstance(correction, SecondOpinion):
+    if isinstance(correction, NeighborBlend):
         require(len(correction.layers) == k, "layers are of other outputs")
         for layer in correction.layers:
             if layer is not None:

@@ -14,12 +14,12 @@ from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.fit.report import FitReport
-from rwf.inference.empirical_bayes import Tuned, Variances
+from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
 from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import Dissection
-from rwf.inference.multifrontal.empirical_bayes import TunedTree
+from rwf.inference.multifrontal.empirical_bayes import TreeEmpiricalBayes
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
@@ -29,14 +29,14 @@ from rwf.inference.spike_slab.fit import SparseFit, SparseReport
 from rwf.inference.spike_slab.gaps import Gaps
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
-from rwf.inference.trials import Start
+from rwf.inference.trials import Trial
 from rwf.linalg.cholesky import Factor
-from rwf.models.blended import SecondOpinion
-from rwf.models.calibrated import ErrorScale
-from rwf.models.dense import FittedModel
-from rwf.models.hyperparameters import Shape
-from rwf.models.spike_slab import SparseModel, SparseShape
-from rwf.models.tree import TreeModel, TreeShape
+from rwf.models.blended import NeighborBlend
+from rwf.models.calibrated import LocalCalibration
+from rwf.models.dense import DenseModel
+from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
+from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence import checks
 from rwf.persistence.codec import (
     BOOL,
@@ -53,10 +53,10 @@ from rwf.persistence.codec import (
     floats,
     ints,
 )
-from rwf.uncertainty.blending import LocalLayer, LocalScale, Trust, Voice
+from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
-from rwf.uncertainty.variance_function import VarianceShape
-from rwf.uncertainty.vecchia import Kernel, NeighbourGP
+from rwf.uncertainty.variance_function import VarianceFunction
+from rwf.uncertainty.vecchia import Kernel, VecchiaGP
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -222,27 +222,29 @@ DENSE = [
     Record(Factor, {"L": floats("p", "p"), "jitter": FLOAT}),
     Record(Posterior, {**POSTERIOR, "factor": Instance(Factor)}, checks.check_posterior),
     Record(Variances, {"log_priors": floats("g"), "log_noise": FLOAT}),
-    Record(Tuned, {**TUNED, "posterior": Instance(Posterior)}),
-    Record(Shape, {"features": STACK, "log_priors": floats("g"), "log_noise": floats("k")}),
+    Record(EmpiricalBayes, {**TUNED, "posterior": Instance(Posterior)}),
+    Record(
+        Hyperparameters, {"features": STACK, "log_priors": floats("g"), "log_noise": floats("k")}
+    ),
     Record(Calibration, {"scores": floats("n", "k")}),
     Record(
-        VarianceShape,
+        VarianceFunction,
         {"features": STACK, "weights": floats("q"), "level": FLOAT, "bounds": PAIR},
         checks.check_variance_shape,
     ),
     Record(
-        FittedModel,
+        DenseModel,
         {
             "scaler": Instance(Standardizer),
-            "shape": Instance(Shape),
+            "shape": Instance(Hyperparameters),
             "statistics": Instance(Moments, RootMoments),
             "learn_priors": BOOL,
             "calibration": Maybe(Instance(Calibration)),
-            "noise": Maybe(Instance(VarianceShape)),
-            "cover": Maybe(floats("b")),
+            "noise": Maybe(Instance(VarianceFunction)),
+            "levels": Maybe(floats("b")),
         },
         checks.check_fitted,
-        {"tuned": Many(Instance(Tuned))},
+        {"fits": Many(Instance(EmpiricalBayes))},
     ),
 ]
 
@@ -290,20 +292,22 @@ TREE = [
         {**POSTERIOR, "tree": Instance(AtomTree), "factor": Instance(TreeFactor)},
         checks.check_tree_posterior,
     ),
-    Record(TunedTree, {**TUNED, "posterior": Instance(TreePosterior)}),
-    Record(TreeShape, {"tree": Instance(AtomTree), "variances": Many(Instance(Variances))}),
+    Record(TreeEmpiricalBayes, {**TUNED, "posterior": Instance(TreePosterior)}),
+    Record(
+        TreeHyperparameters, {"tree": Instance(AtomTree), "variances": Many(Instance(Variances))}
+    ),
     Record(
         TreeModel,
         {
             "scaler": Instance(Standardizer),
-            "shape": Instance(TreeShape),
+            "shape": Instance(TreeHyperparameters),
             "statistics": Instance(TreeMoments),
             "calibration": Maybe(Instance(Calibration)),
-            "cover": Maybe(floats("b")),
-            "noise": Maybe(Instance(VarianceShape)),
+            "levels": Maybe(floats("b")),
+            "noise": Maybe(Instance(VarianceFunction)),
         },
         checks.check_tree_model,
-        {"tuned": Many(Instance(TunedTree))},
+        {"fits": Many(Instance(TreeEmpiricalBayes))},
     ),
 ]
 
@@ -340,12 +344,15 @@ SPARSE = [
     Record(WindowedFit, {"windows": Many(Instance(Window))}, checks.check_windowed_fit),
     Record(WindowMoments, {"parts": Many(Instance(Moments))}),
     Record(Gaps, {"starts": floats("g"), "ends": floats("g"), "common": FLOAT}),
-    Record(SparseShape, {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(Gaps))}),
     Record(
-        SparseModel,
+        SpikeSlabHyperparameters,
+        {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(Gaps))},
+    ),
+    Record(
+        SpikeSlabModel,
         {
             "scaler": Instance(Standardizer),
-            "shape": Instance(SparseShape),
+            "shape": Instance(SpikeSlabHyperparameters),
             "moments": Many(Instance(WindowMoments)),
             "n_rows": FLOAT,
             "calibration": Maybe(Instance(Calibration)),
@@ -356,9 +363,9 @@ SPARSE = [
 
 CORRECTIONS = [
     Record(
-        ErrorScale,
+        LocalCalibration,
         {
-            "shape": Instance(VarianceShape),
+            "shape": Instance(VarianceFunction),
             "calibration": Instance(Calibration),
             "gain": FLOAT,
             "usual": floats("k"),
@@ -370,45 +377,45 @@ CORRECTIONS = [
         checks.check_kernel,
     ),
     Record(
-        NeighbourGP,
+        VecchiaGP,
         {
             "kernel": Instance(Kernel),
             "X": floats("n", "d"),
             "values": floats("n"),
-            "n_neighbours": INT,
+            "n_neighbors": INT,
         },
         checks.check_neighbours,
     ),
     Record(LocalScale, {"nearby": INT, "prior_rows": FLOAT, "radius": FLOAT}),
-    Record(Trust, {"model": FLOAT, "neighbours": FLOAT, "correlation": FLOAT}),
+    Record(BlendWeights, {"model": FLOAT, "neighbors": FLOAT, "correlation": FLOAT}),
     Record(
-        Voice,
-        {"weight": FLOAT, "scale": Instance(LocalScale), "trust": Instance(Trust)},
+        Expert,
+        {"weight": FLOAT, "scale": Instance(LocalScale), "mixing": Instance(BlendWeights)},
     ),
     Record(
-        LocalLayer,
+        OutputBlend,
         {
-            "gp": Instance(NeighbourGP),
+            "gp": Instance(VecchiaGP),
             "center": FLOAT,
             "squares": floats("n"),
-            "voices": Many(Instance(Voice)),
+            "experts": Many(Instance(Expert)),
             "gain": FLOAT,
         },
         checks.check_layer,
     ),
     Record(
-        SecondOpinion,
+        NeighborBlend,
         {
-            "layers": Many(Maybe(Instance(LocalLayer))),
+            "layers": Many(Maybe(Instance(OutputBlend))),
             "calibration": Instance(Calibration),
-            "scale": Maybe(Instance(ErrorScale)),
+            "scale": Maybe(Instance(LocalCalibration)),
         },
     ),
 ]
 
 REPORTS = [
     Record(
-        Start,
+        Trial,
         {
             "log_evidence_per_row": FLOAT,
             "iterations": INT,
@@ -422,7 +429,7 @@ REPORTS = [
     Record(
         FitReport,
         {
-            "starts": Many(Instance(Start)),
+            "trials": Many(Instance(Trial)),
             "seconds": Table(FLOAT),
             "n_rows": INT,
             "n_features": INT,
@@ -432,7 +439,7 @@ REPORTS = [
             "nll": FLOAT,
             "constant_nll": FLOAT,
             "linear_nll": FLOAT,
-            "engine": TEXT,
+            "solver": TEXT,
         },
     ),
 ]

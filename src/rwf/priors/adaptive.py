@@ -21,9 +21,9 @@ from rwf.features.base import FeatureMap
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
-from rwf.inference.empirical_bayes import Tuned, Variances
-from rwf.inference.trials import Progress, Start
-from rwf.models.hyperparameters import Shape
+from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
+from rwf.inference.trials import Progress, Trial
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.priors.multiscale import HELD_OUT, held_out_log_density, settled, statistics_of
 from rwf.priors.random_features import START_NOISE
 from rwf.wavelets import Haar, Wavelet
@@ -51,8 +51,8 @@ PAD = 0.1
 @dataclass(frozen=True)
 class _Round:
     stack: Stack
-    tuned: tuple[Tuned, ...]
-    report: Start
+    fits: tuple[EmpiricalBayes, ...]
+    report: Trial
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def learn_atoms(
     n_features: int,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[Shape, list[Start]]:
+) -> tuple[Hyperparameters, list[Trial]]:
     """About ``n_features`` atoms placed by the data, and their variances."""
     kept, test = hold_out(rows, HELD_OUT, rng)
     source = _Source.around(wavelet, kept.X)
@@ -117,8 +117,8 @@ def learn_atoms(
         atoms = renewed
     best = max(tried, key=lambda r: -np.inf if r.report.held_out is None else r.report.held_out)
     everything = statistics_of(best.stack, rows)
-    final = settled(everything, best.stack, [t.variances for t in best.tuned])
-    shape = Shape(
+    final = settled(everything, best.stack, [t.variances for t in best.fits])
+    shape = Hyperparameters(
         best.stack,
         np.mean([t.variances.log_priors for t in final], axis=0),
         np.array([t.variances.log_noise for t in final]),
@@ -146,17 +146,17 @@ def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_R
     begun = time.perf_counter()
     moments = statistics_of(stack, kept)
     k = kept.y.shape[1]
-    noises = [t.variances.log_noise for t in past[-1].tuned] if past else [np.log(START_NOISE)] * k
+    noises = [t.variances.log_noise for t in past[-1].fits] if past else [np.log(START_NOISE)] * k
     starts = [Variances(np.zeros(len(stack.maps)), float(noise)) for noise in noises]
-    tuned = settled(moments, stack, starts)
-    report = Start(
-        log_evidence_per_row=sum(t.posterior.log_evidence for t in tuned) / moments.n,
-        iterations=sum(t.evaluations for t in tuned),
+    fits = settled(moments, stack, starts)
+    report = Trial(
+        log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
+        iterations=sum(t.evaluations for t in fits),
         seconds=time.perf_counter() - begun,
         name=f"round {index}",
-        held_out=held_out_log_density(tuned, stack, test),
+        held_out=held_out_log_density(fits, stack, test),
     )
-    return _Round(stack, tuned, report)
+    return _Round(stack, fits, report)
 
 
 def _renewed(
@@ -171,8 +171,8 @@ def _renewed(
     strength, residuals = np.zeros(m), np.empty_like(rows.y)
     energies = np.einsum("np,np->p", Z, Z)
     owner = _atom_of_column(found.stack)
-    for output, tuned in enumerate(found.tuned):
-        mean, noise = tuned.posterior.mean, tuned.posterior.noise_variance
+    for output, fits in enumerate(found.fits):
+        mean, noise = fits.posterior.mean, fits.posterior.noise_variance
         strength += np.bincount(owner[owner >= 0], (mean**2 * energies / noise)[owner >= 0], m)
         residuals[:, output] = (rows.y[:, output] - Z @ mean) / np.sqrt(noise)
     count = min(POOL * m, MOST_CANDIDATES) // 2

@@ -9,13 +9,13 @@ import numpy as np
 
 from rwf.data.rows import Block, hold_out
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
-from rwf.inference.trials import Start
+from rwf.inference.trials import Trial
 from rwf.models.base import log_density
-from rwf.models.hyperparameters import Shape
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.noise import Source
-from rwf.models.spike_slab import SparseShape
-from rwf.models.tree import TreeShape
-from rwf.priors.base import Learned, Lesson, Recipe, some_rows
+from rwf.models.spike_slab import SpikeSlabHyperparameters
+from rwf.models.tree import TreeHyperparameters
+from rwf.priors.base import LearnedPrior, LearningTask, Prior, some_rows
 from rwf.priors.building import build
 from rwf.priors.recipes import ADAPTIVE_ROWS
 from rwf.uncertainty.calibration import ENOUGH_SCORES
@@ -29,7 +29,7 @@ the same everywhere. Beyond, it gets no others: they take long, and hardly ever 
 
 
 @dataclass(frozen=True)
-class ChosenRecipe:
+class Auto:
     """Whichever of several recipes predicts held-out rows best.
 
     Args:
@@ -37,28 +37,28 @@ class ChosenRecipe:
             stand back; the first is taken where there are too few to compete.
     """
 
-    candidates: Mapping[str, Recipe]
+    candidates: Mapping[str, Prior]
 
     @property
-    def enough_rows(self) -> int:
-        return min(ADAPTIVE_ROWS, max(r.enough_rows for r in self.candidates.values()))
+    def sample_rows(self) -> int:
+        return min(ADAPTIVE_ROWS, max(r.sample_rows for r in self.candidates.values()))
 
-    def default_components(self, n: int) -> int:
-        return max(recipe.default_components(n) for recipe in self.candidates.values())
+    def default_n_components(self, n: int) -> int:
+        return max(recipe.default_n_components(n) for recipe in self.candidates.values())
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         return self
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, rng = lesson.known, lesson.rng
         able = {
             name: recipe
             for name, recipe in self.candidates.items()
-            if lesson.everything or recipe.enough_rows <= len(known)
+            if lesson.everything or recipe.sample_rows <= len(known)
         }
 
-        def learned(recipe: Recipe, rows: Block, stream: np.random.Generator) -> Learned:
-            size = lesson.settings.n_components or recipe.default_components(len(known))
+        def learned(recipe: Prior, rows: Block, stream: np.random.Generator) -> LearnedPrior:
+            size = lesson.settings.n_components or recipe.default_n_components(len(known))
             return recipe.learn(replace(lesson, known=rows, size=size, rng=stream))
 
         kept, held = hold_out(some_rows(known, CHOICE_ROWS, rng), CHOICE_HELD_OUT, rng)
@@ -69,7 +69,7 @@ class ChosenRecipe:
         for name in reversed(able):
             own = replace(lesson, known=kept, rng=streams[name])
             try:
-                shape = learned(able[name].sketch(), kept, streams[name]).shape
+                shape = learned(able[name].cheap(), kept, streams[name]).shape
                 densities[name] = _held_out(shape, own, held, max(densities.values(), default=None))
             except (NotSparseError, NotPositiveDefiniteError) as reason:
                 lesson.progress(f"prior {name!r} stands back: {reason}")
@@ -80,33 +80,36 @@ class ChosenRecipe:
         best = max(densities, key=lambda name: densities[name])
         found = learned(able[best], known, rng)
         tried = tuple(
-            Start(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
+            Trial(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
             for name, density in densities.items()
             if name != best
         )
         chosen = tuple(
             replace(s, name=f"prior {best!r} {s.name}".strip()) if s.chosen else s
-            for s in found.starts
+            for s in found.trials
         )
-        return replace(found, starts=chosen + tried)
+        return replace(found, trials=chosen + tried)
 
 
 def _held_out(
-    shape: Shape | SparseShape | TreeShape, lesson: Lesson, held: Block, best: float | None
+    shape: Hyperparameters | SpikeSlabHyperparameters | TreeHyperparameters,
+    lesson: LearningTask,
+    held: Block,
+    best: float | None,
 ) -> float:
     """Mean log density of held-out rows, with the noise and the error bars that suit the shape.
 
     Where these cannot help it to the best so far, they are not learned.
     """
 
-    def density(lesson: Lesson) -> float:
+    def density(lesson: LearningTask) -> float:
         model, scale = build(shape, lesson, Source(None, lesson.known, len(lesson.known)))
         X = lesson.scaler.original_inputs(held.X)
         factors = None if scale is None else scale.variances(model, X)
         return float(log_density(model, held, factors).mean())
 
-    if best is not None and lesson.settings.noise == "auto" and isinstance(shape, Shape):
-        settings = replace(lesson.settings, noise="constant", local_errors=False)
+    if best is not None and lesson.settings.noise == "auto" and isinstance(shape, Hyperparameters):
+        settings = replace(lesson.settings, noise="constant", calibrate_locally=False)
         (other,) = lesson.rng.spawn(1)  # so that what follows does not depend on this
         plain = density(replace(lesson, settings=settings, rng=other))
         if plain < best - HOPELESS:

@@ -9,20 +9,20 @@ import numpy as np
 
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
-from rwf.inference.trials import Progress, Start
-from rwf.models.hyperparameters import Shape
+from rwf.inference.trials import Progress, Trial
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.noise import Noise
-from rwf.models.spike_slab import SparseShape
-from rwf.models.tree import TreeShape
+from rwf.models.spike_slab import SpikeSlabHyperparameters
+from rwf.models.tree import TreeHyperparameters
 
-SecondOpinions = bool | Literal["auto"]
+Neighbors = bool | Literal["auto"]
 
 SAMPLE_ROWS = 2000
 """Rows on which the shape is learned."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitConfig:
     """How to fit.
 
     Args:
@@ -52,22 +52,22 @@ class Settings:
     mix_columns: bool
     fill: bool
     noise: Noise
-    local_errors: bool
-    second_opinion: SecondOpinions
+    calibrate_locally: bool
+    second_opinion: Neighbors
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPrior:
     """A shape, how it was found, and how many parameters were learned for it."""
 
-    shape: Shape | SparseShape | TreeShape
-    starts: tuple[Start, ...]
+    shape: Hyperparameters | SpikeSlabHyperparameters | TreeHyperparameters
+    trials: tuple[Trial, ...]
     at_bounds: tuple[str, ...]
     n_learned: int
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LearningTask:
     """What a recipe learns from.
 
     Args:
@@ -84,28 +84,28 @@ class Lesson:
     known: Block
     everything: bool
     size: int
-    settings: Settings
+    settings: FitConfig
     rng: np.random.Generator
     progress: Progress
 
 
-class Recipe(Protocol):
+class Prior(Protocol):
     """A way to learn the shape of a model."""
 
     @property
-    def enough_rows(self) -> int:
+    def sample_rows(self) -> int:
         """Rows beyond which a larger sample teaches it nothing."""
         ...
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         """Feature columns for n rows, if nobody asked for a number."""
         ...
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         """A cheaper recipe by which to judge this one."""
         ...
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         """The shape, from some rows."""
         ...
 

@@ -17,12 +17,12 @@ from rwf.data.rows import Block, blocks, hold_out
 from rwf.features.base import FeatureMap
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
-from rwf.inference.empirical_bayes import Tuned, Variances, settle
+from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
 from rwf.inference.moments import Moments, accumulate
 from rwf.inference.posterior import Prediction, normal_log_density
-from rwf.inference.trials import Progress, Start
+from rwf.inference.trials import Progress, Trial
 from rwf.linalg.threads import in_parallel
-from rwf.models.hyperparameters import Shape
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.priors.random_features import START_NOISE
 
 WIDTHS = (None, 16.0, 4.0)
@@ -35,8 +35,8 @@ HELD_OUT = 0.15
 @dataclass(frozen=True)
 class _Choice:
     stack: Stack
-    tuned: tuple[Tuned, ...]
-    report: Start
+    fits: tuple[EmpiricalBayes, ...]
+    report: Trial
 
 
 def learn_cells(
@@ -45,7 +45,7 @@ def learn_cells(
     rows: Block,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[Shape, list[Start]]:
+) -> tuple[Hyperparameters, list[Trial]]:
     """The frame with the cells that predict held-out rows best, and its variances."""
     k = rows.y.shape[1]
     plain = Stack((*octaves, *trend))
@@ -61,23 +61,23 @@ def learn_cells(
             Variances(t.variances.log_priors[stack.parents], t.variances.log_noise)
             for t in by_octave
         ]
-        tuned = settled(moments, stack, starts)
-        report = Start(
-            log_evidence_per_row=sum(t.posterior.log_evidence for t in tuned) / moments.n,
-            iterations=sum(t.evaluations for t in tuned),
+        fits = settled(moments, stack, starts)
+        report = Trial(
+            log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
+            iterations=sum(t.evaluations for t in fits),
             seconds=time.perf_counter() - begun,
             name="one variance an octave" if width is None else f"cells of {width:g} scales",
-            held_out=held_out_log_density(tuned, stack, test),
+            held_out=held_out_log_density(fits, stack, test),
         )
         shown = "" if report.held_out is None else f"held-out log density {report.held_out:.4f}"
         progress(f"{report.name}: {shown}")
-        return _Choice(stack, tuned, report)
+        return _Choice(stack, fits, report)
 
     tried = in_parallel(attempt, WIDTHS if len(test) else WIDTHS[:1])
     best = max(tried, key=lambda choice: choice.report.held_out or 0.0) if len(test) else tried[0]
     everything = moments + statistics_of(plain, test) if len(test) else moments
-    final = settled(everything, best.stack, [t.variances for t in best.tuned])
-    shape = Shape(
+    final = settled(everything, best.stack, [t.variances for t in best.fits])
+    shape = Hyperparameters(
         best.stack,
         np.mean([t.variances.log_priors for t in final], axis=0),
         np.array([t.variances.log_noise for t in final]),
@@ -90,10 +90,12 @@ def statistics_of(features: Stack, rows: Block) -> Moments:
     return accumulate(features, blocks(rows, features.n_features), rows.y.shape[1])
 
 
-def settled(moments: Moments, stack: Stack, starts: Sequence[Variances]) -> tuple[Tuned, ...]:
+def settled(
+    moments: Moments, stack: Stack, starts: Sequence[Variances]
+) -> tuple[EmpiricalBayes, ...]:
     """Variances of every output."""
     return tuple(
-        settle(moments, output, stack.groups, stack.parents, start)
+        mackay_fixed_point(moments, output, stack.groups, stack.parents, start)
         for output, start in enumerate(starts)
     )
 
@@ -109,12 +111,12 @@ def in_cells(stack: Stack, width: float) -> Stack:
     return replace(stack, cells=cells)
 
 
-def held_out_log_density(tuned: Sequence[Tuned], stack: Stack, rows: Block) -> float | None:
+def held_out_log_density(fits: Sequence[EmpiricalBayes], stack: Stack, rows: Block) -> float | None:
     """Mean log density of rows that were kept back, all outputs together, if there are any."""
     if len(rows) == 0:
         return None
     Z = np.asarray(stack(rows.X), dtype=np.float64)
-    return mean_log_density([t.posterior.predict(Z) for t in tuned], rows)
+    return mean_log_density([t.posterior.predict(Z) for t in fits], rows)
 
 
 def mean_log_density(predictions: Sequence[Prediction], rows: Block) -> float:

@@ -21,9 +21,9 @@ from rwf.features.inducing import HatMixture, ProjectedFeatures
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.exact import exact_evidence
-from rwf.inference.trials import Progress, Start, best_of, climb_evidence
+from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Shape
+from rwf.models.hyperparameters import Hyperparameters
 from rwf.priors.random_features import START_NOISE
 
 HIDDEN = 1e-3
@@ -41,7 +41,7 @@ LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 
 
 @dataclass(frozen=True)
-class KernelShape:
+class KernelParameters:
     """A kernel and the variances that go with it.
 
     Args:
@@ -57,7 +57,7 @@ class KernelShape:
 
 def first_kernel(
     n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, mix: bool = False
-) -> KernelShape:
+) -> KernelParameters:
     """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span).
 
     With ``mix`` it also learns which columns act together.
@@ -70,10 +70,10 @@ def first_kernel(
         mixing=np.zeros((n_blocks, d, d)) if mix else None,
     )
     log_trend = np.array([family.start_log_prior for family in trend])
-    return KernelShape(kernel, log_trend, np.full(n_outputs, np.log(START_NOISE)))
+    return KernelParameters(kernel, log_trend, np.full(n_outputs, np.log(START_NOISE)))
 
 
-def other_kernel(first: KernelShape, index: int, rng: np.random.Generator) -> KernelShape:
+def other_kernel(first: KernelParameters, index: int, rng: np.random.Generator) -> KernelParameters:
     """The index-th start: other lengths, jittered so that blocks come apart."""
     lengths = first.kernel.log_lengths
     n_blocks, d = lengths.shape
@@ -103,8 +103,8 @@ def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
 
 
 def climb_kernel(
-    shape: KernelShape, trend: Stack | None, rows: Block, max_iter: int
-) -> tuple[KernelShape, Start]:
+    shape: KernelParameters, trend: Stack | None, rows: Block, max_iter: int
+) -> tuple[KernelParameters, Trial]:
     """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
 
     In more than MANY_LENGTHS columns a prior holds the length-scales of a block together, and where
@@ -115,8 +115,8 @@ def climb_kernel(
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
     groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
 
-    def unpack(v: Array) -> KernelShape:
-        return KernelShape(shape.kernel.with_theta(v[k + t :]), v[k : k + t], v[:k])
+    def unpack(v: Array) -> KernelParameters:
+        return KernelParameters(shape.kernel.with_theta(v[k + t :]), v[k : k + t], v[:k])
 
     def objective(v: Array) -> tuple[float, Array]:
         s = unpack(v)
@@ -136,12 +136,12 @@ def climb_kernel(
     names = [f"noise variance {i}" for i in range(k)]
     names += [f"prior variance of trend block {i}" for i in range(t)]
     names += [f"kernel parameter {i}" for i in range(len(shape.kernel.theta))]
-    v, report = climb_evidence(objective, start, bounds, names, max_iter)
+    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 
 def learn_kernel(
-    first: KernelShape,
+    first: KernelParameters,
     trend: Stack | None,
     rows: Block,
     rng: np.random.Generator,
@@ -149,7 +149,7 @@ def learn_kernel(
     n_starts: int,
     max_iter: int,
     progress: Progress,
-) -> tuple[KernelShape, list[Start]]:
+) -> tuple[KernelParameters, list[Trial]]:
     """The kernel of highest evidence on these rows, among several starts."""
     return best_of(
         [other_kernel(first, index, rng) for index in range(n_starts)],
@@ -160,17 +160,17 @@ def learn_kernel(
     )
 
 
-def project(shape: KernelShape, trend: Stack | None, centers: Array) -> Shape:
+def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyperparameters:
     """Features with an atom at every centre, and the variances to start tuning from."""
     kernel = shape.kernel
     hidden = HIDDEN * float(np.exp(shape.log_noise.min())) / kernel.diagonal
     jitter = float(np.clip(hidden, SMALLEST_JITTER, LARGEST_JITTER)) * kernel.diagonal
     atoms = ProjectedFeatures.at(kernel, centers, jitter)
     maps = (atoms, *(trend.maps if trend is not None else ()))
-    return Shape(Stack(maps), np.concatenate([[0.0], shape.log_trend]), shape.log_noise)
+    return Hyperparameters(Stack(maps), np.concatenate([[0.0], shape.log_trend]), shape.log_noise)
 
 
-def missing_variance(shape: Shape, rows: Block) -> float:
+def missing_variance(shape: Hyperparameters, rows: Block) -> float:
     """The mean over rows of k(x, x) - ‖z(x)‖², which the atoms of projected features miss."""
     atoms = shape.features.maps[0]
     assert isinstance(atoms, ProjectedFeatures)

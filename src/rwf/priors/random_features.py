@@ -17,9 +17,9 @@ from rwf.features.base import Family
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import evidence
-from rwf.inference.trials import Progress, Start, best_of, climb_evidence
+from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Shape
+from rwf.models.hyperparameters import Hyperparameters
 
 START_NOISE = 0.1
 """σ² to start from, for targets of unit variance."""
@@ -35,13 +35,17 @@ def draw_stack(
     return Stack(tuple(f.draw(next(sizes) if f.sized else 0, X, rng) for f in families))
 
 
-def first_shape(families: Sequence[Family], features: Stack, n_outputs: int) -> Shape:
+def first_hyperparameters(
+    families: Sequence[Family], features: Stack, n_outputs: int
+) -> Hyperparameters:
     """Where learning starts: unit variances, so that k(x, x) = O(1) at the data."""
     log_priors = np.array([family.start_log_prior for family in families])
-    return Shape(features, log_priors, np.full(n_outputs, np.log(START_NOISE)))
+    return Hyperparameters(features, log_priors, np.full(n_outputs, np.log(START_NOISE)))
 
 
-def other_start(shape: Shape, index: int, d: int, rng: np.random.Generator) -> Shape:
+def restart(
+    shape: Hyperparameters, index: int, d: int, rng: np.random.Generator
+) -> Hyperparameters:
     """The index-th start: shorter lengths in low dimension, jittered lengths otherwise."""
     if index == 0:
         return shape
@@ -55,16 +59,16 @@ def other_start(shape: Shape, index: int, d: int, rng: np.random.Generator) -> S
     return replace(shape, features=shape.features.with_theta(theta))
 
 
-def climb(
-    shape: Shape, rows: Block, max_iter: int, *, learn_priors: bool = True
-) -> tuple[Shape, Start]:
+def maximize_evidence(
+    shape: Hyperparameters, rows: Block, max_iter: int, *, learn_priors: bool = True
+) -> tuple[Hyperparameters, Trial]:
     """L-BFGS on the evidence of the rows over σ², prior variances and θ."""
     k, b = len(shape.log_noise), len(shape.log_priors) if learn_priors else 0
     groups, n = shape.features.groups, float(rows.weights.sum())
 
-    def unpack(v: Array) -> Shape:
+    def unpack(v: Array) -> Hyperparameters:
         priors = v[k : k + b] if learn_priors else shape.log_priors
-        return Shape(shape.features.with_theta(v[k + b :]), priors, v[:k])
+        return Hyperparameters(shape.features.with_theta(v[k + b :]), priors, v[:k])
 
     def objective(v: Array) -> tuple[float, Array]:
         s = unpack(v)
@@ -82,11 +86,11 @@ def climb(
     names = [f"noise variance {i}" for i in range(k)]
     names += [f"prior variance of block {g}" for g in range(b)]
     names += [f"shape parameter {j}" for j in range(len(shape.features.theta))]
-    v, report = climb_evidence(objective, start, bounds, names, max_iter)
+    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 
-def learn_shape(
+def learn_hyperparameters(
     families: Sequence[Family],
     rows: Block,
     rng: np.random.Generator,
@@ -96,13 +100,17 @@ def learn_shape(
     max_iter: int,
     learn_priors: bool = True,
     progress: Progress = lambda message: None,
-) -> tuple[Shape, list[Start]]:
+) -> tuple[Hyperparameters, list[Trial]]:
     """The shape of highest evidence on these rows, among several starts with the same atoms."""
     d = rows.X.shape[1]
-    first = first_shape(families, draw_stack(families, n_features, rows.X, rng), rows.y.shape[1])
+    first = first_hyperparameters(
+        families, draw_stack(families, n_features, rows.X, rng), rows.y.shape[1]
+    )
     return best_of(
-        [other_start(first, index, d, rng) for index in range(n_starts)],
-        lambda shape, iterations: climb(shape, rows, iterations, learn_priors=learn_priors),
+        [restart(first, index, d, rng) for index in range(n_starts)],
+        lambda shape, iterations: maximize_evidence(
+            shape, rows, iterations, learn_priors=learn_priors
+        ),
         max_iter=max_iter,
         share=4,
         progress=progress,

@@ -13,29 +13,29 @@ import numpy as np
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features.base import Family
-from rwf.features.lattice import draw_frame
+from rwf.features.lattice import draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFamily
-from rwf.inference.multifrontal import AtomTree, draw_tree_frame, fitting
+from rwf.inference.multifrontal import AtomTree, draw_multifrontal_lattice, fitting
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
 from rwf.inference.spike_slab.gaps import Gaps
-from rwf.inference.trials import Start
+from rwf.inference.trials import Trial
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Shape
-from rwf.models.spike_slab import SparseShape
+from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.spike_slab import SpikeSlabHyperparameters
 from rwf.priors.adaptive import learn_atoms
-from rwf.priors.base import SAMPLE_ROWS, Learned, Lesson, Recipe, some_rows
+from rwf.priors.base import SAMPLE_ROWS, LearnedPrior, LearningTask, Prior, some_rows
 from rwf.priors.multifrontal import learn_tree
 from rwf.priors.multiscale import learn_cells
 from rwf.priors.nystrom import (
     MANY_LENGTHS,
-    KernelShape,
+    KernelParameters,
     first_kernel,
     learn_kernel,
     missing_variance,
     project,
 )
-from rwf.priors.random_features import climb, draw_stack, learn_shape
+from rwf.priors.random_features import draw_stack, learn_hyperparameters, maximize_evidence
 from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
 
@@ -45,7 +45,7 @@ SAMPLE_FEATURES = 300
 ALL_ROWS = 3000
 """Up to so many rows, all of them take part in learning: as centres of atoms, and in polishing."""
 
-EXACT_ROWS, SKETCH_ROWS = 1000, 500
+EXACT_ROWS, CHEAP_ROWS = 1000, 500
 """Rows whose exact evidence gives the kernel of projected weights, finally and in a sketch."""
 
 PROJECTED_COMPONENTS = 2500
@@ -81,7 +81,7 @@ POLISH_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
-class IndependentRecipe:
+class RandomFeatures:
     """Random features with independent weights: θ with few atoms, then more atoms with the same θ.
 
     Args:
@@ -89,19 +89,19 @@ class IndependentRecipe:
     """
 
     families: Callable[[Standardizer], Sequence[Family]]
-    enough_rows: ClassVar[int] = ALL_ROWS
+    sample_rows: ClassVar[int] = ALL_ROWS
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         return int(np.clip(n, 100, 2000))
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         return self
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, settings, rng, n_features = lesson.known, lesson.settings, lesson.rng, lesson.size
         families = self.families(lesson.scaler)
         few = min(n_features, SAMPLE_FEATURES)
-        shape, starts = learn_shape(
+        shape, starts = learn_hyperparameters(
             families,
             some_rows(known, SAMPLE_ROWS, rng),
             rng,
@@ -116,18 +116,18 @@ class IndependentRecipe:
             drawn = draw_stack(families, n_features, known.X, rng)
             shape = replace(shape, features=drawn.with_theta(shape.features.theta))
             if lesson.everything and len(known) <= ALL_ROWS:
-                shape, step = climb(
+                shape, step = maximize_evidence(
                     shape, known, POLISH_ITERATIONS, learn_priors=settings.learn_priors
                 )
                 at_bounds = step.at_bounds
                 lesson.progress(f"polished: log evidence {step.log_evidence_per_row:.4f} per row")
         n_learned = len(shape.features.theta) + len(shape.log_noise)
         n_learned += len(shape.log_priors) if settings.learn_priors else 0
-        return Learned(shape, tuple(starts), at_bounds, n_learned)
+        return LearnedPrior(shape, tuple(starts), at_bounds, n_learned)
 
 
 @dataclass(frozen=True)
-class ProjectedRecipe:
+class Nystrom:
     """Projected weights: the kernel by the exact evidence of some rows, then atoms at rows.
 
     Args:
@@ -141,17 +141,17 @@ class ProjectedRecipe:
     n_blocks: int | None = None
     exact_rows: int = EXACT_ROWS
     most: int = MORE_COMPONENTS
-    enough_rows: ClassVar[int] = 2 * MORE_COMPONENTS  # half of them without atoms, to be judged by
+    sample_rows: ClassVar[int] = 2 * MORE_COMPONENTS  # half of them without atoms, to be judged by
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         if n <= ALL_ROWS:
             return n
         return min(n, self.most) if n <= MORE_ROWS else PROJECTED_COMPONENTS
 
-    def sketch(self) -> Recipe:
-        return replace(self, exact_rows=SKETCH_ROWS, most=PROJECTED_COMPONENTS)
+    def cheap(self) -> Prior:
+        return replace(self, exact_rows=CHEAP_ROWS, most=PROJECTED_COMPONENTS)
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, settings, rng = lesson.known, lesson.settings, lesson.rng
         d, k = known.X.shape[1], known.y.shape[1]
         n_blocks = self.n_blocks or (3 if len(known) <= ALL_ROWS else 1)
@@ -172,9 +172,11 @@ class ProjectedRecipe:
         at_bounds = next(start.at_bounds for start in starts if start.chosen)
         n_learned = len(shape.kernel.theta) + len(shape.log_trend) + k
         projected = self._project(shape, trend, lesson)
-        return Learned(projected, tuple(starts), at_bounds, n_learned)
+        return LearnedPrior(projected, tuple(starts), at_bounds, n_learned)
 
-    def _project(self, shape: KernelShape, trend: Stack | None, lesson: Lesson) -> Shape:
+    def _project(
+        self, shape: KernelParameters, trend: Stack | None, lesson: LearningTask
+    ) -> Hyperparameters:
         """Atoms at as many rows as were asked for, or at fewer that do as well."""
         known, rng = lesson.known, lesson.rng
         if lesson.settings.n_components is None and lesson.size > ALL_ROWS:
@@ -190,7 +192,7 @@ class ProjectedRecipe:
 
 
 @dataclass(frozen=True)
-class CellsRecipe:
+class Multiscale:
     """A frame with prior variances over scale and place.
 
     Args:
@@ -200,26 +202,26 @@ class CellsRecipe:
 
     wavelet: Wavelet
     trend: Sequence[Family]
-    enough_rows: ClassVar[int] = ALL_ROWS
+    sample_rows: ClassVar[int] = ALL_ROWS
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         return int(np.clip(n, 100, 2000))
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         return self
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, rng = lesson.known, lesson.rng
-        octaves = draw_frame(self.wavelet, known.X, lesson.size, rng)
+        octaves = draw_lattice(self.wavelet, known.X, lesson.size, rng)
         trend = [family.draw(0, known.X, rng) for family in self.trend]
         shape, starts = learn_cells(octaves, trend, known, rng, lesson.progress)
         # The variances of an octave's cells are shrunk towards one another: count octaves.
         n_learned = len(shape.features.maps) + known.y.shape[1]
-        return Learned(shape, tuple(starts), (), n_learned)
+        return LearnedPrior(shape, tuple(starts), (), n_learned)
 
 
 @dataclass(frozen=True)
-class AdaptiveRecipe:
+class Adaptive:
     """Atoms of one wavelet, placed by the data in rounds.
 
     Args:
@@ -229,23 +231,23 @@ class AdaptiveRecipe:
 
     wavelet: Wavelet
     trend: Sequence[Family]
-    enough_rows: ClassVar[int] = ADAPTIVE_ROWS
+    sample_rows: ClassVar[int] = ADAPTIVE_ROWS
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         return int(np.clip(n // 4, 50, 500))
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         return self
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, rng = lesson.known, lesson.rng
         trend = [family.draw(0, known.X, rng) for family in self.trend]
         shape, starts = learn_atoms(self.wavelet, trend, known, lesson.size, rng, lesson.progress)
-        return Learned(shape, tuple(starts), (), len(shape.log_priors) + known.y.shape[1])
+        return LearnedPrior(shape, tuple(starts), (), len(shape.log_priors) + known.y.shape[1])
 
 
 @dataclass(frozen=True)
-class SparseRecipe:
+class SpikeSlab:
     """Spike and slab over steps, cusps, hats and Gabor atoms on one input, over a smooth part.
 
     Args:
@@ -255,22 +257,22 @@ class SparseRecipe:
 
     trend: Sequence[Family]
     schedule: Schedule | None = None
-    enough_rows: ClassVar[int] = sys.maxsize
+    sample_rows: ClassVar[int] = sys.maxsize
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         return n
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         short = replace(
             SPARSE_SCHEDULE, chains=2, settling=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
         )
         return replace(self, schedule=short)
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, rng = lesson.known, lesson.rng
 
         def smooth(rows: Block) -> Smooth:
-            octaves = draw_frame(CompactHat(), rows.X, SMOOTH_COMPONENTS, rng)
+            octaves = draw_lattice(CompactHat(), rows.X, SMOOTH_COMPONENTS, rng)
             trend = [f.draw(0, rows.X, rng) for f in self.trend if f != ConstantFamily()]
             stack = Stack((*octaves, *trend))
             return Smooth(stack, np.full(stack.n_features, SMOOTH_START), stack.blocks)
@@ -281,16 +283,18 @@ class SparseRecipe:
             fits.append(fit_windows(rows, rng, smooth, self.schedule or SPARSE_SCHEDULE))
         gaps = Gaps.between(known.X[:, 0]) if lesson.settings.fill else None
         starts = [
-            Start(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)
+            Trial(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)
             for fit in fits
             for w in fit.windows
             for i, score in enumerate(w.fit.report.scores)
         ]
-        return Learned(SparseShape(tuple(fits), gaps), tuple(starts), (), len(fits))
+        return LearnedPrior(
+            SpikeSlabHyperparameters(tuple(fits), gaps), tuple(starts), (), len(fits)
+        )
 
 
 @dataclass(frozen=True)
-class TreeRecipe:
+class MultifrontalMultiscale:
     """A frame of tens of thousands of local atoms on a tree, with variances over scale and place.
 
     Args:
@@ -302,28 +306,30 @@ class TreeRecipe:
     n_inputs: int
     trend: Sequence[Family]
     memory: int | None = None
-    enough_rows: ClassVar[int] = sys.maxsize
+    sample_rows: ClassVar[int] = sys.maxsize
 
-    def default_components(self, n: int) -> int:
+    def default_n_components(self, n: int) -> int:
         wanted = n // ROWS_PER_ATOM[self.n_inputs]
         return int(np.clip(wanted, 100, TREE_COMPONENTS[self.n_inputs]))
 
-    def sketch(self) -> Recipe:
+    def cheap(self) -> Prior:
         return self
 
-    def learn(self, lesson: Lesson) -> Learned:
+    def learn(self, lesson: LearningTask) -> LearnedPrior:
         known, rng = lesson.known, lesson.rng
         d, k = known.X.shape[1], known.y.shape[1]
         wavelet: Wavelet = CompactHat() if d == 1 else Bump()
         trend = [family.draw(0, known.X, rng) for family in self.trend]
 
         def draw(size: int) -> AtomTree:
-            return AtomTree.of(Stack((*draw_tree_frame(wavelet, known.X, size, rng), *trend)), d)
+            return AtomTree.of(
+                Stack((*draw_multifrontal_lattice(wavelet, known.X, size, rng), *trend)), d
+            )
 
         tree = fitting(draw, lesson.size, self.memory or int(FREE_SHARE * free_memory()))
         lesson.progress(f"a tree of {tree.n_features} columns")
         shape, starts = learn_tree(tree, known, rng, lesson.progress)
-        return Learned(shape, tuple(starts), (), len(shape.features.maps) + k)
+        return LearnedPrior(shape, tuple(starts), (), len(shape.features.maps) + k)
 
 
 def free_memory() -> int:

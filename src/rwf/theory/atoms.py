@@ -22,14 +22,14 @@ from rwf.features import (
 )
 from rwf.features.inducing import ProjectedFeatures
 from rwf.features.local import LocalAtoms
-from rwf.models.dense import FittedModel
+from rwf.models.dense import DenseModel
 
 
 @runtime_checkable
 class Regressor(Protocol):
     """A fitted regressor."""
 
-    model_: FittedModel
+    model_: DenseModel
 
 
 @runtime_checkable
@@ -103,9 +103,9 @@ def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
         if fitted.projected is not None:
             raise ValueError(
                 "projected weights make no Monte-Carlo error: their kernel is in closed form, and "
-                "no number of atoms is needed for it. Fit with prior='independent'."
+                "no number of atoms is needed for it. Fit with prior='random_features'."
             )
-        variances = fitted.tuned[0].posterior.prior_variances
+        variances = fitted.fits[0].posterior.prior_variances
         return fitted.shape.features, fitted.scaler.inputs(X), variances
     features = model.features_ if isinstance(model, Transformer) else model
     if isinstance(features, ProjectedFeatures):

@@ -78,7 +78,7 @@ def condition(
     U: Array,
     values: Array,
     V: Array,
-    neighbours: IntArray,
+    neighbors: IntArray,
     twice_order: int,
     nugget: float,
     mean: Array,
@@ -88,12 +88,12 @@ def condition(
 
     For unit amplitude, with inputs in units of the lengths.
     """
-    k, d = neighbours.shape[1], U.shape[1]
+    k, d = neighbors.shape[1], U.shape[1]
     L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
     cross, y = K[k], np.empty(k)
     for i in range(len(V)):
         for a in range(k):
-            P[a], y[a] = U[neighbours[i, a]], values[neighbours[i, a]]
+            P[a], y[a] = U[neighbors[i, a]], values[neighbors[i, a]]
         P[k] = V[i]
         _correlations(P, twice_order, K, S)
         _factor(K, nugget, L)
@@ -111,7 +111,7 @@ def log_density(
     U: Array,
     values: Array,
     rows: IntArray,
-    neighbours: IntArray,
+    neighbors: IntArray,
     twice_order: int,
     amplitude: float,
     nugget: float,
@@ -126,14 +126,14 @@ def log_density(
 
     because α is optimal for v. K₊ is kept in units of the amplitude.
     """
-    k, d = neighbours.shape[1], U.shape[1]
+    k, d = neighbors.shape[1], U.shape[1]
     L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
     a, b = np.empty(k + 1), np.empty(k + 1)
     alpha, beta = a[:k], b[:k]
     total = 0.0
     for i in range(len(rows)):
         for m in range(k):
-            P[m], beta[m] = U[neighbours[i, m]], values[neighbours[i, m]]
+            P[m], beta[m] = U[neighbors[i, m]], values[neighbors[i, m]]
         P[k] = U[rows[i]]
         _correlations(P, twice_order, K, S)
         _factor(K, nugget, L)

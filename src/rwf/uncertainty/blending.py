@@ -2,7 +2,7 @@ r"""A second opinion of the nearest rows, weighed against the model's by how bot
 
 A model of finitely many atoms leaves structure finer than they are, and calls it noise. Where rows
 are dense the nearest ones know better; in gaps they do not. Of two predictions of y(x), the model's
-and that of a :class:`~rwf.uncertainty.vecchia.NeighbourGP`, with variances v and u, the errors are
+and that of a :class:`~rwf.uncertainty.vecchia.VecchiaGP`, with variances v and u, the errors are
 taken as
 
 .. math::
@@ -33,12 +33,12 @@ from scipy.special import softmax
 
 from rwf._types import Array, IntArray
 from rwf.inference.posterior import Prediction, normal_log_density
-from rwf.uncertainty.vecchia import NeighbourGP, learn_neighbour_gp
+from rwf.uncertainty.vecchia import VecchiaGP, learn_vecchia_gp
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
 """Share and largest number of rows that judge."""
 
-JUDGES, LARGEST_SHARE, FEWEST_JUDGES = 300, 0.3, 100
+CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
 """If the share would be fewer judges than that, it is larger, up to so much; too few do not judge:
 among many candidates some would please them by chance."""
 
@@ -97,7 +97,7 @@ class LocalScale:
 
 
 @dataclass(frozen=True)
-class Trust:
+class BlendWeights:
     """How two opinions are weighed.
 
     Args:
@@ -107,26 +107,26 @@ class Trust:
     """
 
     model: float
-    neighbours: float
+    neighbors: float
     correlation: float
 
-    def blend(self, model: Prediction, neighbours: Prediction, scale: Array) -> Prediction:
+    def blend(self, model: Prediction, neighbors: Prediction, scale: Array) -> Prediction:
         """The combination of least variance, without negative weights."""
-        v, u = self.model * model.variance, self.neighbours * neighbours.variance
+        v, u = self.model * model.variance, self.neighbors * neighbors.variance
         c = self.correlation * np.sqrt(v * u)
         w = np.clip((v - c) / (v + u - 2 * c), 0.0, 1.0)
         variance = (1 - w) ** 2 * v + w**2 * u + 2 * w * (1 - w) * c
         return Prediction(
-            model.mean + w * (neighbours.mean - model.mean), np.asarray(scale * variance)
+            model.mean + w * (neighbors.mean - model.mean), np.asarray(scale * variance)
         )
 
     def recalibrated(self, factor: float) -> Self:
         """The same weights, and all variances larger by a factor."""
-        return replace(self, model=factor * self.model, neighbours=factor * self.neighbours)
+        return replace(self, model=factor * self.model, neighbors=factor * self.neighbors)
 
 
 @dataclass(frozen=True)
-class Voice:
+class Expert:
     """One way to make a prediction of both opinions.
 
     Args:
@@ -137,11 +137,11 @@ class Voice:
 
     weight: float
     scale: LocalScale
-    trust: Trust
+    mixing: BlendWeights
 
 
 @dataclass(frozen=True)
-class Heard:
+class ExpertInputs:
     """What is known of rows before voices make something of it.
 
     Args:
@@ -152,7 +152,7 @@ class Heard:
     """
 
     model: Prediction
-    neighbours: Prediction
+    neighbors: Prediction
     distances: Array
     squares: Array
 
@@ -160,18 +160,19 @@ class Heard:
         """s², shape (m,)."""
         return by(self.distances, self.squares)
 
-    def average(self, voices: Sequence[Voice]) -> Prediction:
+    def average(self, experts: Sequence[Expert]) -> Prediction:
         """The mean and the variance of a mixture of voices, and of the model for what they lack."""
-        scales = {scale: self.scale(scale) for scale in {voice.scale for voice in voices}}
+        scales = {scale: self.scale(scale) for scale in {expert.scale for expert in experts}}
         parts = [
-            voice.trust.blend(self.model, self.neighbours, scales[voice.scale]) for voice in voices
+            expert.mixing.blend(self.model, self.neighbors, scales[expert.scale])
+            for expert in experts
         ]
-        weights = [voice.weight for voice in voices]
+        weights = [expert.weight for expert in experts]
         return _mixture([*weights, max(1.0 - sum(weights), 0.0)], [*parts, self.model])
 
 
 @dataclass(frozen=True)
-class LocalLayer:
+class OutputBlend:
     """What the neighbours of a row add to a model's prediction. It keeps all training rows.
 
     Args:
@@ -183,10 +184,10 @@ class LocalLayer:
         gain: how much higher the mean log density of held-out rows is than with the model alone.
     """
 
-    gp: NeighbourGP
+    gp: VecchiaGP
     center: float
     squares: Array
-    voices: tuple[Voice, ...]
+    experts: tuple[Expert, ...]
     gain: float
 
     @property
@@ -194,7 +195,7 @@ class LocalLayer:
         """The inputs, shape (n, d), and targets, shape (n,), that it keeps."""
         return self.gp.X, self.center + self.gp.values
 
-    def with_rows(self, X: Array, y: Array) -> LocalLayer:
+    def with_rows(self, X: Array, y: Array) -> OutputBlend:
         """The layer with further rows; how they are weighed stays."""
         gp = replace(
             self.gp,
@@ -203,7 +204,7 @@ class LocalLayer:
         )
         return replace(self, gp=gp, squares=_unseen_squares(gp))
 
-    def without_rows(self) -> LocalLayer:
+    def without_rows(self) -> OutputBlend:
         """The layer before the first row."""
         gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
         return replace(self, gp=gp, squares=self.squares[:0])
@@ -219,71 +220,71 @@ class LocalLayer:
         for start in range(0, len(X), AT_ONCE):
             its = slice(start, start + AT_ONCE)
             own = Prediction(model.mean[its], model.variance[its])
-            most = max(voice.scale.nearby for voice in self.voices)
-            part = _heard(self.gp, self.center, self.squares, X[its], own, most)
-            both = part.average(self.voices)
+            most = max(expert.scale.nearby for expert in self.experts)
+            part = _expert_inputs(self.gp, self.center, self.squares, X[its], own, most)
+            both = part.average(self.experts)
             mean[its], variance[its] = both.mean, both.variance
         return Prediction(mean, variance)
 
 
-def rows_to_judge(n: int, rng: np.random.Generator) -> IntArray:
+def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
     """Numbers of the training rows on which both opinions are to be compared, ascending."""
-    share = min(max(HELD_OUT, JUDGES / max(n, 1)), LARGEST_SHARE)
+    share = min(max(HELD_OUT, CALIBRATION_ROWS / max(n, 1)), LARGEST_SHARE)
     return np.sort(rng.permutation(n)[: min(int(share * n), MOST_HELD_OUT)])
 
 
 @dataclass(frozen=True)
-class LearnedLayer:
+class LearnedBlend:
     """A layer, and what it predicted of the rows that judged it, as if they were unseen."""
 
-    layer: LocalLayer
+    layer: OutputBlend
     unseen: Prediction
 
 
-def learn_local_layer(
+def learn_output_blend(
     X: Array, y: Array, held: IntArray, unseen: Prediction, rng: np.random.Generator
-) -> LearnedLayer | None:
+) -> LearnedBlend | None:
     """The layer over a model, or ``None`` where it does not clearly raise held-out densities.
 
     Args:
         X: all training rows, shape (n, d).
         y: their targets, shape (n,), in units of the model.
-        held: numbers of some of them, as :func:`rows_to_judge` draws.
+        held: numbers of some of them, as :func:`held_out_rows` draws.
         unseen: what the model predicts of these as if it had not seen them, by leaving one out.
         rng: draws the rows on which the neighbours' kernel is learned.
     """
-    if len(held) < FEWEST_JUDGES or not np.ptp(y) > 0:
+    if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None
     center = float(y.mean())
-    gp = learn_neighbour_gp(X, y - center, rng)
+    gp = learn_vecchia_gp(X, y - center, rng)
     # A row's own value is in the errors of those around it: to judge, they must not have seen it.
     kept = np.delete(np.arange(len(y)), held)
     others = replace(gp, X=X[kept], values=gp.values[kept])
-    heard = _heard(others, center, _unseen_squares(others), X[held], unseen, max(NEARBY))
-    voices = _voices(heard, y[held])
-    both = heard.average(voices)
+    given = _expert_inputs(others, center, _unseen_squares(others), X[held], unseen, max(NEARBY))
+    experts = _experts(given, y[held])
+    both = given.average(experts)
     gains = _log_density(y[held], both) - _log_density(y[held], unseen)
-    if not voices or gains.mean() < CLEAR * gains.std() / np.sqrt(len(gains)):
+    if not experts or gains.mean() < CLEAR * gains.std() / np.sqrt(len(gains)):
         return None
-    layer = LocalLayer(gp, center, _unseen_squares(gp), voices, float(gains.mean()))
-    return LearnedLayer(layer, both)
+    layer = OutputBlend(gp, center, _unseen_squares(gp), experts, float(gains.mean()))
+    return LearnedBlend(layer, both)
 
 
-def _voices(heard: Heard, y: Array) -> tuple[Voice, ...]:
+def _experts(given: ExpertInputs, y: Array) -> tuple[Expert, ...]:
     """Voices, weighed by the densities that they give to targets y, the loudest first.
 
     Before these are known, the model alone counts as much as all voices together.
     """
     found, gains = [], []
     for nearby, prior_rows in product(NEARBY, PRIOR_ROWS):
-        radius = float(heard.distances[:, :nearby][:, -1].mean()) or 1.0
+        radius = float(given.distances[:, :nearby][:, -1].mean()) or 1.0
         scale = LocalScale(nearby, prior_rows, radius)
-        s2 = heard.scale(scale)
+        s2 = given.scale(scale)
         for correlation in CORRELATIONS:
-            trust = _calibrated(correlation, y, heard, s2)
-            blend = trust.blend(heard.model, heard.neighbours, s2)
-            gain = float(np.sum(_log_density(y, blend) - _log_density(y, heard.model)))
-            found.append((scale, trust))
+            mixing = _calibrated(correlation, y, given, s2)
+            blend = mixing.blend(given.model, given.neighbors, s2)
+            gain = float(np.sum(_log_density(y, blend) - _log_density(y, given.model)))
+            found.append((scale, mixing))
             gains.append(gain if np.isfinite(gain) else -np.inf)  # no voice is without error
     weights: Array = softmax([*np.array(gains) / AS_ONE - np.log(len(gains)), 0.0])[:-1]
     if weights.sum() == 0:
@@ -292,21 +293,21 @@ def _voices(heard: Heard, y: Array) -> tuple[Voice, ...]:
     louder = np.cumsum(weights[order]) - weights[order]
     loud = order[louder < (1.0 - FAINT) * weights.sum()]
     shares = weights[loud] * (weights.sum() / weights[loud].sum())
-    return tuple(Voice(float(share), *found[i]) for share, i in zip(shares, loud, strict=True))
+    return tuple(Expert(float(share), *found[i]) for share, i in zip(shares, loud, strict=True))
 
 
 def _log_density(y: Array, p: Prediction) -> Array:
     return normal_log_density(y - p.mean, p.variance)
 
 
-def _calibrated(correlation: float, y: Array, heard: Heard, scale: Array) -> Trust:
+def _calibrated(correlation: float, y: Array, given: ExpertInputs, scale: Array) -> BlendWeights:
     """Factors that bring mean squared scores to one, of both opinions and then of their blend."""
 
     def excess(p: Prediction, scale: Array | float) -> float:
         return float(np.mean((y - p.mean) ** 2 / (scale * p.variance)))
 
-    trust = Trust(excess(heard.model, scale), excess(heard.neighbours, scale), correlation)
-    return trust.recalibrated(excess(trust.blend(heard.model, heard.neighbours, scale), 1.0))
+    mixing = BlendWeights(excess(given.model, scale), excess(given.neighbors, scale), correlation)
+    return mixing.recalibrated(excess(mixing.blend(given.model, given.neighbors, scale), 1.0))
 
 
 def _mixture(weights: Sequence[float], parts: Sequence[Prediction]) -> Prediction:
@@ -316,16 +317,16 @@ def _mixture(weights: Sequence[float], parts: Sequence[Prediction]) -> Predictio
     return Prediction(mean, np.average(squares, axis=0, weights=weights))
 
 
-def _heard(
-    gp: NeighbourGP, center: float, squares: Array, X: Array, model: Prediction, nearby: int
-) -> Heard:
+def _expert_inputs(
+    gp: VecchiaGP, center: float, squares: Array, X: Array, model: Prediction, nearby: int
+) -> ExpertInputs:
     """What the model says of rows, and what those nearest to them do."""
     told = gp.predict(X)
     distances, near = gp.nearest(X, nearby)
-    return Heard(model, replace(told, mean=center + told.mean), distances, squares[near])
+    return ExpertInputs(model, replace(told, mean=center + told.mean), distances, squares[near])
 
 
-def _unseen_squares(gp: NeighbourGP) -> Array:
+def _unseen_squares(gp: VecchiaGP) -> Array:
     """e²/v of all rows, each left out, over their mean."""
     if len(gp.X) < FEWEST:
         return np.ones(len(gp.X))

@@ -25,13 +25,13 @@ def block_energies(Z: Array, blocks: IntArray) -> Array:
     return energies
 
 
-def cover_levels(energies: Array, local: Array) -> Array:
+def support_levels(energies: Array, local: Array) -> Array:
     """l of every block from e at some rows, shape (B,); zero for blocks not local."""
     return np.where(local, energies.min(axis=0), 0.0)
 
 
 @dataclass(frozen=True)
-class Background:
+class PriorReversion:
     """The variance of local blocks, and how well atoms cover a place.
 
     Args:
@@ -61,7 +61,7 @@ class Background:
 
 
 @dataclass(frozen=True)
-class Remainder:
+class NystromResidual:
     r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
 
     The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the

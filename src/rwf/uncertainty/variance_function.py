@@ -16,7 +16,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.features.lattice import DENSITY, draw_frame
+from rwf.features.lattice import DENSITY, draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import LinearFeatures
 from rwf.inference.optimize import maximize
@@ -27,7 +27,7 @@ COARSE = 8
 
 
 @dataclass(frozen=True)
-class VarianceShape:
+class VarianceFunction:
     """v(x), for inputs in standardised units.
 
     Args:
@@ -58,12 +58,12 @@ class VarianceShape:
         """The rows with their noise."""
         return replace(rows, noise=self(rows.X))
 
-    def times(self, factor: float) -> VarianceShape:
+    def times(self, factor: float) -> VarianceFunction:
         """v larger by a factor."""
         step, (low, high) = float(np.log(factor)), self.bounds
         return replace(self, level=self.level + step, bounds=(low + step, high + step))
 
-    def relative(self, rows: Block) -> VarianceShape:
+    def relative(self, rows: Block) -> VarianceFunction:
         """v in units in which the mean of 1/v over rows is one: weighted moments stay means."""
         return self.times(float(np.average(1.0 / self(rows.X), weights=rows.weights)))
 
@@ -76,7 +76,7 @@ def learn_variance(
     *,
     coarse: int = COARSE,
     least: float = 0.0,
-) -> VarianceShape:
+) -> VarianceFunction:
     """v from leave-one-out errors of rows, shape (n, k), beside variances that are known.
 
     Args:
@@ -88,7 +88,7 @@ def learn_variance(
         least: below which v does not fall.
     """
     X, weights, d = rows.X, rows.weights, rows.X.shape[1]
-    local = draw_frame(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()
+    local = draw_lattice(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()
     features = Stack((LinearFeatures(d), *local))
     B = np.asarray(features(X), dtype=np.float64)
     unit = np.maximum(np.abs(B).max(axis=0), 1e-12)
@@ -110,4 +110,4 @@ def learn_variance(
     if least > 0:
         log_v = np.maximum(log_v, np.log(least))
     span = (float(log_v.min()), float(log_v.max()))
-    return VarianceShape(features, top.x[1:] / unit, float(top.x[0]), span)
+    return VarianceFunction(features, top.x[1:] / unit, float(top.x[0]), span)

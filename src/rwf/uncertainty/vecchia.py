@@ -30,16 +30,16 @@ from rwf.linalg.threads import in_parallel, one_blas_thread
 if TYPE_CHECKING:
     from sklearn.neighbors import NearestNeighbors
 
-NEIGHBOURS = 16
+NEIGHBORS = 16
 """How many rows are asked: more cost their third power, and hardly change a prediction."""
 
 TWICE_ORDERS = (1, 3, 5)
 """Twice the orders of the Matérn kernels that compete: 0, 1 and 2 derivatives."""
 
-QUESTIONS = {1: 6000, 16: 100, 256: 50}
+TARGETS_BY_FRACTION = {1: 6000, 16: 100, 256: 50}
 """Rows whose densities are maximised, at most, by which fraction of all rows is asked."""
 
-QUESTIONED = 150_000
+MOST_TARGETS = 150_000
 """Most rows times columns among them: what a density costs grows with both."""
 
 ROUNDS = 2
@@ -101,7 +101,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class NeighbourGP:
+class VecchiaGP:
     """Rows that are asked, and the kernel that joins them to others.
 
     Args:
@@ -114,7 +114,7 @@ class NeighbourGP:
     kernel: Kernel
     X: Array
     values: Array
-    n_neighbours: int = NEIGHBOURS
+    n_neighbors: int = NEIGHBORS
 
     @cached_property
     def _U(self) -> Array:
@@ -144,7 +144,7 @@ class NeighbourGP:
 
     def nearest_others(self, rows: IntArray) -> IntArray:
         """The rows that some of the rows ask, and that are not themselves, shape (m, k)."""
-        _, near = self.nearest(self.X[rows], self.n_neighbours + 1)
+        _, near = self.nearest(self.X[rows], self.n_neighbors + 1)
         own = near == rows[:, None]
         # Among more than k rows at one place a row may be missing: then the last one goes.
         own[~own.any(axis=1), -1] = True
@@ -153,24 +153,24 @@ class NeighbourGP:
 
     def predict(self, X: Array) -> Prediction:
         """Mean and variance of the values at rows, the nugget included."""
-        return self._told_by(lambda its: self.nearest(X[its], self.n_neighbours)[1], X)
+        return self._condition_on(lambda its: self.nearest(X[its], self.n_neighbors)[1], X)
 
     def leave_one_out(self, rows: IntArray) -> Prediction:
         """Predictions of some of the rows as if each were unseen."""
-        return self._told_by(lambda its: self.nearest_others(rows[its]), self.X[rows])
+        return self._condition_on(lambda its: self.nearest_others(rows[its]), self.X[rows])
 
-    def _told_by(self, neighbours: Callable[[slice], IntArray], X: Array) -> Prediction:
-        from rwf.uncertainty import _vecchia as _neighbours
+    def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Prediction:
+        from rwf.uncertainty import _vecchia as _vecchia
 
         kernel, V = self.kernel, self.kernel.in_lengths(X)
         mean, variance = np.empty((2, len(X)))
 
         def tell(its: slice) -> None:
-            _neighbours.condition(
+            _vecchia.condition(
                 self._U,
                 self.values,
                 V[its],
-                neighbours(its),
+                neighbors(its),
                 kernel.twice_order,
                 kernel.nugget,
                 mean[its],
@@ -181,20 +181,20 @@ class NeighbourGP:
         return Prediction(mean, kernel.amplitude * variance)
 
     def log_density(
-        self, rows: IntArray, neighbours: IntArray, kernel: Kernel
+        self, rows: IntArray, neighbors: IntArray, kernel: Kernel
     ) -> tuple[float, Array]:
         """Mean log density of rows given their neighbours, under a kernel; its gradient by θ."""
-        from rwf.uncertainty import _vecchia as _neighbours
+        from rwf.uncertainty import _vecchia as _vecchia
 
         U = kernel.in_lengths(self.X)
 
         def part(its: slice) -> Array:
             gradient = np.zeros(len(kernel.lengths) + 2)
-            value = _neighbours.log_density(
+            value = _vecchia.log_density(
                 U,
                 self.values,
                 rows[its],
-                neighbours[its],
+                neighbors[its],
                 kernel.twice_order,
                 kernel.amplitude,
                 kernel.nugget,
@@ -206,9 +206,9 @@ class NeighbourGP:
         return float(value), np.array(gradient)
 
 
-def learn_neighbour_gp(
-    X: Array, values: Array, rng: np.random.Generator, n_neighbours: int = NEIGHBOURS
-) -> NeighbourGP:
+def learn_vecchia_gp(
+    X: Array, values: Array, rng: np.random.Generator, n_neighbors: int = NEIGHBORS
+) -> VecchiaGP:
     """The process of rows, at least two, of mean zero; all parameters are learned from them.
 
     For every order, lengths, amplitude and nugget climb the mean log density of a sample of rows
@@ -217,33 +217,33 @@ def learn_neighbour_gp(
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0
-    unit = NeighbourGP(Kernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbours)
-    farthest = unit.nearest(X[order[: QUESTIONS[1]]], n_neighbours + 1)[0][:, -1]
+    unit = VecchiaGP(Kernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
+    farthest = unit.nearest(X[order[: TARGETS_BY_FRACTION[1]]], n_neighbors + 1)[0][:, -1]
     length = FIRST_LENGTH * float(farthest.mean()) or 1.0
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
     bounds[:d] += np.log(length)
     start = replace(unit, kernel=Kernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
-    first, learned = _questions(start, order), []
+    first, learned = _targets(start, order), []
     with one_blas_thread():  # to ask for it anew takes longer than many a density
         for twice_order in TWICE_ORDERS:
             gp = replace(start, kernel=replace(start.kernel, twice_order=twice_order))
-            learned.append(_climbed(gp, first, bounds))
+            learned.append(_maximized(gp, first, bounds))
         for _ in range(1, ROUNDS):
             least = max(value for _, value in learned) - HOPELESS
             near = [gp for gp, value in learned if value >= least]
-            learned = [_climbed(gp, _questions(gp, order), bounds) for gp in near]
+            learned = [_maximized(gp, _targets(gp, order), bounds) for gp in near]
     kernel = max(learned, key=lambda pair: pair[1])[0].kernel
     found = replace(kernel, amplitude=kernel.amplitude * spread**2)
-    return NeighbourGP(found, X, values, n_neighbours)
+    return VecchiaGP(found, X, values, n_neighbors)
 
 
-def _climbed(
-    gp: NeighbourGP, questions: tuple[IntArray, IntArray], bounds: Array
-) -> tuple[NeighbourGP, float]:
+def _maximized(
+    gp: VecchiaGP, targets: tuple[IntArray, IntArray], bounds: Array
+) -> tuple[VecchiaGP, float]:
     """The process whose parameters suit rows and the neighbours that they have now."""
-    rows, neighbours = questions
+    rows, neighbors = targets
     top = maximize(
-        lambda theta: gp.log_density(rows, neighbours, gp.kernel.at(theta)),
+        lambda theta: gp.log_density(rows, neighbors, gp.kernel.at(theta)),
         gp.kernel.theta,
         bounds,
         max_iter=60,
@@ -254,18 +254,18 @@ def _climbed(
     return replace(gp, kernel=gp.kernel.at(top.x)), top.value
 
 
-def _questions(gp: NeighbourGP, order: IntArray) -> tuple[IntArray, IntArray]:
+def _targets(gp: VecchiaGP, order: IntArray) -> tuple[IntArray, IntArray]:
     """Rows and their neighbours, among all rows and among the first few of an order."""
-    rows, neighbours = [], []
-    affordable = max(QUESTIONED // gp.X.shape[1], 1)
-    for fraction, most in QUESTIONS.items():
+    rows, neighbors = [], []
+    affordable = max(MOST_TARGETS // gp.X.shape[1], 1)
+    for fraction, most in TARGETS_BY_FRACTION.items():
         asked = order[: len(order) // fraction]
-        if fraction == 1 or len(asked) > gp.n_neighbours:
+        if fraction == 1 or len(asked) > gp.n_neighbors:
             part = replace(gp, X=gp.X[asked], values=gp.values[asked])
             first = np.arange(min(most, affordable, len(asked)))
             rows.append(asked[first])
-            neighbours.append(asked[part.nearest_others(first)])
-    return np.concatenate(rows), np.concatenate(neighbours)
+            neighbors.append(asked[part.nearest_others(first)])
+    return np.concatenate(rows), np.concatenate(neighbors)
 
 
 def _slices(n: int) -> list[slice]:

@@ -27,7 +27,7 @@ from rwf.linalg.threads import cores, in_parallel, one_thread
 
 QUICK = {
     "n_components": 30,
-    "prior": "independent",
+    "prior": "random_features",
     "max_iter": 2,
     "n_restarts": 0,
     "random_state": 0,
@@ -131,7 +131,7 @@ def test_a_tree_grows_on_four_workers_as_on_one_machine(client, monkeypatch):
     spread = RWFRegressor(**TREE, noise="constant").fit(
         da.from_array(X, chunks=(4000, 1)), da.from_array(y, chunks=4000)
     )
-    assert spread.fit_report_.engine.startswith("tree: 20500 rows")
+    assert spread.fit_report_.solver.startswith("multifrontal: 20500 rows")
     assert_same(spread, streamed({**TREE, "noise": "constant"}, X, y), X)
 
 
@@ -310,7 +310,7 @@ def test_further_rows_and_models_add(here, arrays, local):
 def test_noise_that_varies_and_projected_weights_travel(here):
     X, y = series(MANY)
     y = y + (X[:, 0] > 3.5) * np.random.default_rng(8).normal(size=MANY)
-    model = streamed({**QUICK, "prior": "projected", "noise": "varying"}, X, y)
+    model = streamed({**QUICK, "prior": "nystrom", "noise": "varying"}, X, y)
     spread = da.from_array(X, chunks=(1100, 1)), da.from_array(y, chunks=1100)
     ours = model.without_rows().partial_fit(*spread).model_.statistics
     theirs = model.model_.statistics
@@ -321,7 +321,7 @@ def test_noise_that_varies_and_projected_weights_travel(here):
 def test_error_bars_that_follow_errors_are_the_same_as_far_as_they_are_learned(here):
     X, y = series(MANY)
     y = y + (X[:, 0] > 3.5) * np.random.default_rng(8).normal(size=MANY)
-    settings = {**QUICK, "prior": "projected", "noise": "constant"}
+    settings = {**QUICK, "prior": "nystrom", "noise": "constant"}
     expected = streamed(settings, X, y)
     assert expected.correction_ is not None
     spread = da.from_array(X, chunks=(1100, 1)), da.from_array(y, chunks=1100)
@@ -336,7 +336,7 @@ def test_error_bars_that_follow_errors_are_the_same_as_far_as_they_are_learned(h
 def test_who_needs_all_rows_gathers_them_if_they_are_few_enough(here, monkeypatch):
     X, y = series(300)
     spread = da.from_array(X, chunks=(70, 1)), da.from_array(y, chunks=70)
-    settings = {**QUICK, "prior": "cells", "second_opinion": True}
+    settings = {**QUICK, "prior": "multiscale", "second_opinion": True}
     found = RWFRegressor(**settings).fit(*spread)
     assert_array_equal(found.predict(X), RWFRegressor(**settings).fit(X, y).predict(X))
     monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)
@@ -381,7 +381,7 @@ sys.modules["dask"] = sys.modules["distributed"] = None
 import numpy as np
 from rwf import RWFRegressor
 X = np.linspace(2, 5, 40)[:, None]
-quick = {"n_components": 10, "prior": "independent", "max_iter": 1, "n_restarts": 0}
+quick = {"n_components": 10, "prior": "random_features", "max_iter": 1, "n_restarts": 0}
 model = RWFRegressor(**quick).fit(X, np.sin(X[:, 0]))
 model.partial_fit(lambda: iter([(X, np.sin(X[:, 0]))]))
 model.predict(X, return_std=True)
@@ -400,7 +400,7 @@ from rwf import RWFRegressor
 rng = np.random.default_rng(3)
 X = rng.normal(3.0, 2.0, (9000, 5))
 y = X[:, 0] + rng.normal(size=9000)
-quick = {"prior": "independent", "max_iter": 1, "n_restarts": 0, "random_state": 0}
+quick = {"prior": "random_features", "max_iter": 1, "n_restarts": 0, "random_state": 0}
 assert "distributed" not in sys.modules
 RWFRegressor(50, **quick).fit(da.from_array(X, chunks=(1000, 5)), da.from_array(y, chunks=1000))
 """

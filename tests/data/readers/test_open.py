@@ -18,12 +18,12 @@ from scipy.stats import chisquare
 from rwf import RWFRegressor
 from rwf.data import stream as streams
 from rwf.data.readers import ArrayReader, BlockReader, TableReader, open_inputs, open_rows
-from rwf.data.rows import Block, Tally, distinct, resized, sample
-from rwf.data.stream import Pace, Stream, draw, read_all
+from rwf.data.rows import Block, RowSum, distinct, resized, sample
+from rwf.data.stream import ProgressMeter, Stream, draw, read_all
 
 QUICK = {
     "n_components": 30,
-    "prior": "independent",
+    "prior": "random_features",
     "max_iter": 2,
     "n_restarts": 0,
     "random_state": 0,
@@ -493,7 +493,7 @@ def counting(size, workers, failing=False):
             raise ArithmeticError("a worker fails")
         return [np.concatenate(found) if found else np.empty(0)]
 
-    return Tally("rows", size, gather, lambda a, b: a + b, lambda a: {}, lambda a: [], workers)
+    return RowSum("rows", size, gather, lambda a, b: a + b, lambda a: {}, lambda a: [], workers)
 
 
 def test_blocks_are_dealt_in_turn_and_added_in_order(monkeypatch):
@@ -528,7 +528,7 @@ def test_a_source_that_changes_is_noticed():
 def test_progress_tells_rows_speed_and_time_left(monkeypatch, frame, tmp_path, capsys):
     monkeypatch.setattr(streams, "REPORT_SECONDS", 0.0)
     lines = []
-    Pace("pass", 2000, lines.append).reached(500)
+    ProgressMeter("pass", 2000, lines.append).reached(500)
     assert "500 rows of 2,000" in lines[0]
     assert "rows/s" in lines[0]
     assert "left" in lines[0]
@@ -550,7 +550,7 @@ def test_the_tree_takes_streams(monkeypatch, tmp_path):
     path = parquet(frame, tmp_path / "rows.parquet", 5000)
     settings = {"n_components": None, "prior": "auto", "noise": "constant", "error_bars": "global"}
     model = RWFRegressor(**{**QUICK, **settings}).fit(path, "y")
-    assert model.fit_report_.engine.startswith("tree: 21000 rows")
+    assert model.fit_report_.solver.startswith("multifrontal: 21000 rows")
     again = model.without_rows().partial_fit(frame[["x"]], frame["y"])
     for part in ("grams", "Zty", "yty"):
         ours, theirs = (getattr(m.model_.statistics, part) for m in (model, again))
@@ -565,7 +565,7 @@ def test_noise_that_varies_is_learned_from_streams(tmp_path):
     noise = np.where(x < 3.5, 0.05, 0.5)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + noise * rng.normal(size=MANY)})
     path = parquet(frame, tmp_path / "rows.parquet")
-    model = RWFRegressor(**{**QUICK, "prior": "cells"}, noise="varying").fit(path, "y")
+    model = RWFRegressor(**{**QUICK, "prior": "multiscale"}, noise="varying").fit(path, "y")
     assert model.fit_report_.n_rows == MANY
     std = model.predict(np.array([[2.5], [4.5]]), return_std=True)[1]
     assert std[1] > 4 * std[0]
@@ -576,12 +576,12 @@ def test_who_needs_all_rows_reads_them_if_they_are_few_enough(monkeypatch, tmp_p
     x = rng.uniform(2.0, 5.0, 300)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.normal(size=300)})
     path = parquet(frame, tmp_path / "rows.parquet")
-    settings = {**QUICK, "prior": "cells", "second_opinion": True}
+    settings = {**QUICK, "prior": "multiscale", "second_opinion": True}
     streamed = RWFRegressor(**settings).fit(path, "y")
     whole = RWFRegressor(**settings).fit(frame, "y")
     assert_array_equal(streamed.predict(path), whole.predict(frame))
     monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)
-    for extra in ({"second_opinion": True}, {"prior": "sparse", "n_components": None}):
+    for extra in ({"second_opinion": True}, {"prior": "spike_slab", "n_components": None}):
         with pytest.raises(ValueError, match=r"needs all rows in memory.* 100 that make"):
             RWFRegressor(**{**QUICK, **extra}).fit(path, "y")
 
@@ -607,7 +607,8 @@ def blocks():
         X = rng.normal(3, 2, (20_000, 8))
         yield X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X))
 
-model = RWFRegressor(20, prior="independent", max_iter=2, n_restarts=0, random_state=0).fit(blocks)
+quick = {"max_iter": 2, "n_restarts": 0, "random_state": 0}
+model = RWFRegressor(20, prior="random_features", **quick).fit(blocks)
 assert model.fit_report_.n_rows == 20_000 * int(sys.argv[1])
 print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 """

@@ -17,7 +17,7 @@ from rwf.inference.multifrontal import (
     AtomTree,
     TreeTooLargeError,
     accumulate_tree,
-    draw_tree_frame,
+    draw_multifrontal_lattice,
     fitting,
     largest_that_fits,
     memory_needed,
@@ -38,7 +38,7 @@ from rwf.wavelets.radial import Bump
 def test_a_frame_keeps_to_its_number_and_halves_its_scales(n, d, size, distinct, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(2.0, 3.0, (n, d))[rng.integers(min(distinct, n), size=n)]
-    frame = draw_tree_frame(CompactHat(), X, size, rng)
+    frame = draw_multifrontal_lattice(CompactHat(), X, size, rng)
     assert 1 <= sum(octave.n_features for octave in frame) <= size
     scales = np.array([octave.scales[0] for octave in frame])
     ratios = scales[:-1] / scales[1:]
@@ -53,7 +53,7 @@ def test_a_frame_keeps_to_its_number_and_halves_its_scales(n, d, size, distinct,
 @pytest.mark.parametrize("size", [500, 3000])
 def test_a_frame_has_nearly_as_many_atoms_as_are_asked_for(d, size, rng):
     X = np.concatenate([rng.normal(0, 1, (30_000, d)), rng.normal(7, 0.05, (30_000, d))])
-    total = sum(octave.n_features for octave in draw_tree_frame(Bump(), X, size, rng))
+    total = sum(octave.n_features for octave in draw_multifrontal_lattice(Bump(), X, size, rng))
     assert 0.9 * size <= total <= size
     assert CLOSE > 0.9
 
@@ -61,7 +61,7 @@ def test_a_frame_has_nearly_as_many_atoms_as_are_asked_for(d, size, rng):
 @pytest.mark.parametrize("d, wavelet", [(1, CompactHat()), (2, Bump())])
 def test_every_row_is_covered_by_all_octaves_and_no_atom_is_idle(d, wavelet, rng):
     X = rng.uniform(-3.0, 5.0, (20_000, d))
-    frame = draw_tree_frame(wavelet, X, 2000, rng)
+    frame = draw_multifrontal_lattice(wavelet, X, 2000, rng)
     assert len(frame) >= 4
     for octave in frame:
         radius = support_radius(wavelet, d) * octave.scales[0]
@@ -75,49 +75,52 @@ def test_every_row_is_covered_by_all_octaves_and_no_atom_is_idle(d, wavelet, rng
 
 def test_as_many_atoms_as_rows_are_drawn_though_their_number_hardly_follows_the_spacing(rng):
     X = rng.uniform(size=(20_000, 1))
-    assert sum(part.n_features for part in draw_tree_frame(CompactHat(), X, 20_000, rng)) == 20_000
+    assert (
+        sum(part.n_features for part in draw_multifrontal_lattice(CompactHat(), X, 20_000, rng))
+        == 20_000
+    )
 
 
 def test_dense_regions_have_finer_atoms(rng):
     X = np.concatenate([rng.uniform(0, 1, (20_000, 2)), rng.uniform(4, 8, (300, 2))])
-    finest = draw_tree_frame(Bump(), X, 3000, rng)[-1]
+    finest = draw_multifrontal_lattice(Bump(), X, 3000, rng)[-1]
     assert (finest.shifts < 2).all()
 
 
 def test_a_long_tail_does_not_thin_a_frame_out(rng):
     X = rng.uniform(size=(5000, 1))
-    hats = draw_tree_frame(MexicanHat(), X, 500, rng)
-    compact = draw_tree_frame(CompactHat(), X, 500, rng)
+    hats = draw_multifrontal_lattice(MexicanHat(), X, 500, rng)
+    compact = draw_multifrontal_lattice(CompactHat(), X, 500, rng)
     assert hats[-1].scales[0] == pytest.approx(compact[-1].scales[0], rel=0.25)
 
 
 def test_complex_wavelets_have_two_columns_an_atom(rng):
-    frame = draw_tree_frame(ComplexMorlet(), rng.uniform(size=(2000, 1)), 400, rng)
+    frame = draw_multifrontal_lattice(ComplexMorlet(), rng.uniform(size=(2000, 1)), 400, rng)
     assert 300 < sum(octave.n_features for octave in frame) <= 400
 
 
 def test_a_frame_of_a_hundred_thousand_atoms_is_drawn_at_once(rng):
     X = rng.uniform(size=(300_000, 2))
     begun = time.process_time()
-    frame = draw_tree_frame(Bump(), X, 30_000, rng)
+    frame = draw_multifrontal_lattice(Bump(), X, 30_000, rng)
     assert time.process_time() - begun < 3.0
     assert sum(octave.n_features for octave in frame) > 0.9 * 30_000
 
 
 def test_frames_are_for_few_inputs_and_some_rows(rng):
     with pytest.raises(ValueError, match="one, two or three"):
-        draw_tree_frame(Bump(), rng.normal(size=(50, 4)), 100, rng)
+        draw_multifrontal_lattice(Bump(), rng.normal(size=(50, 4)), 100, rng)
     with pytest.raises(ValueError, match="ask for more"):
-        draw_tree_frame(Bump(), rng.normal(size=(50, 1)), 0, rng)
+        draw_multifrontal_lattice(Bump(), rng.normal(size=(50, 1)), 0, rng)
     with pytest.raises(ValueError, match="ask for more"):
-        draw_tree_frame(Bump(), rng.normal(size=(0, 1)), 10, rng)
+        draw_multifrontal_lattice(Bump(), rng.normal(size=(0, 1)), 10, rng)
 
 
 # ------------------------------------------------------------------------------------------- memory
 
 
 def drawn(X: np.ndarray, n: int) -> AtomTree:
-    frame = draw_tree_frame(Bump(), X, n, np.random.default_rng(0))
+    frame = draw_multifrontal_lattice(Bump(), X, n, np.random.default_rng(0))
     return AtomTree.of(Stack((*frame, ConstantFeatures())), X.shape[1])
 
 

@@ -13,7 +13,7 @@ from rwf.errors import IncompatibleModelsError, NotPositiveDefiniteError
 from rwf.features import ConstantFeatures, FourierFamily, LinearFeatures, Stack
 from rwf.features.local import LocalAtoms
 from rwf.features.wavelet import unit_directions
-from rwf.inference.empirical_bayes import Variances, settle
+from rwf.inference.empirical_bayes import Variances, mackay_fixed_point
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import Moments, accumulate
 from rwf.inference.multifrontal import (
@@ -21,9 +21,9 @@ from rwf.inference.multifrontal import (
     TreeMoments,
     TreePosterior,
     accumulate_tree,
-    draw_tree_frame,
+    draw_multifrontal_lattice,
     power_law,
-    settle_tree,
+    tree_fixed_point,
 )
 from rwf.inference.multifrontal import elimination as elimination_module
 from rwf.inference.multifrontal import moments as moments_module
@@ -73,7 +73,7 @@ class Problem:
         self.rows = Block(X, rng.normal(1.5, 1.0, (n, k)), weights, noise)
         wavelet = wavelet or (CompactHat() if d == 1 else Bump())
         octaves = (
-            draw_tree_frame(wavelet, X, m, rng)
+            draw_multifrontal_lattice(wavelet, X, m, rng)
             if frame
             else (random_atoms(wavelet, m - m // 3, d, rng), random_atoms(wavelet, m // 3, d, rng))
         )
@@ -409,8 +409,10 @@ def test_the_fixed_point_is_that_of_the_dense_engine(rng):
     )
     groups = problem.groups
     start = power_law(problem.features)
-    expected = settle(problem.dense, 0, groups, np.arange(problem.n_groups), start, max_iter=6)
-    found = settle_tree(problem.local, 0, groups, start, max_iter=6)
+    expected = mackay_fixed_point(
+        problem.dense, 0, groups, np.arange(problem.n_groups), start, max_iter=6
+    )
+    found = tree_fixed_point(problem.local, 0, groups, start, max_iter=6)
     assert found.evaluations == expected.evaluations
     assert_allclose(found.variances.log_priors, expected.variances.log_priors, atol=1e-5)
     assert found.variances.log_noise == pytest.approx(expected.variances.log_noise, abs=1e-6)
@@ -430,8 +432,10 @@ def test_cells_are_tied_to_their_octaves_as_in_the_dense_engine(rng):
     stack = Stack(problem.features.maps, cells)
     start = power_law(stack)
     assert len(start.log_priors) == len(stack.parents)
-    expected = settle(problem.dense, 0, stack.groups, stack.parents, start, max_iter=5)
-    found = settle_tree(problem.local, 0, stack.groups, start, parents=stack.parents, max_iter=5)
+    expected = mackay_fixed_point(problem.dense, 0, stack.groups, stack.parents, start, max_iter=5)
+    found = tree_fixed_point(
+        problem.local, 0, stack.groups, start, parents=stack.parents, max_iter=5
+    )
     assert_allclose(found.variances.log_priors, expected.variances.log_priors, atol=1e-5)
 
 

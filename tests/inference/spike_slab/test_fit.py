@@ -90,12 +90,12 @@ def test_predictions_from_moments_equal_those_of_the_sampler_itself():
     for part in (None, smooth):
         task = Task.of(rows, part)
         chain = Chain(task, np.random.default_rng(3))
-        chain.settle(1, 4)
+        chain.mackay_fixed_point(1, 4)
         pool, sampler = chain.redraw(0)
         sampler.sweep(1.0)
-        sketch = chain.remember(pool, sampler)
+        cheap = chain.remember(pool, sampler)
         A, k = sampler.active, len(sampler.active)
-        features, draws = gather([sketch], task)
+        features, draws = gather([cheap], task)
         mixture = Mixture(draws, fit_moments(features, task.rows))
         # The union of atoms is in another order than the active set.
         columns = {tuple(row) for row in features(task.rows.X)[:, :k].T}
@@ -247,11 +247,11 @@ def test_retuning_finds_the_ratio_of_highest_evidence(rng):
     rows, _ = bumpy(100, 6)
     dense = DensePart.of(smooth_part(rows.X[:, 0]), 0.05)
     chain = Chain(Task.of(rows, None), rng)
-    chain.settle(1, 2)
+    chain.mackay_fixed_point(1, 2)
     atoms, variances = chain.state.atoms, chain.state.variances
-    tuned = dense.retuned(rows, atoms, variances, 0.05)
-    assert_allclose(tuned.ratios[0], dense.ratios[0])
-    factor = tuned.ratios / dense.ratios
+    fits = dense.retuned(rows, atoms, variances, 0.05)
+    assert_allclose(fits.ratios[0], dense.ratios[0])
+    factor = fits.ratios / dense.ratios
     assert len(np.unique(np.round(factor, 8))) == 3
 
     def best_evidence(ratios):
@@ -264,10 +264,10 @@ def test_retuning_finds_the_ratio_of_highest_evidence(rng):
             values.append(-0.5 * (y @ np.linalg.solve(C, y) + np.linalg.slogdet(C)[1]))
         return max(values)
 
-    top = best_evidence(tuned.ratios)
+    top = best_evidence(fits.ratios)
     for group in (1, 2):
         for nudge in (0.5, 2.0):
-            other = np.where(dense.groups == group, nudge, 1.0) * tuned.ratios
+            other = np.where(dense.groups == group, nudge, 1.0) * fits.ratios
             assert best_evidence(other) < top + 0.05
 
 
@@ -295,7 +295,7 @@ def test_the_score_is_the_log_density_of_rows_left_out(case):
     rows, _, _ = case
     task = Task.of(rows, None)
     chain = Chain(task, np.random.default_rng(0))
-    chain.settle(1, 5)
+    chain.mackay_fixed_point(1, 5)
     value = score(chain.keep(1, 5, 1), task)
     best = -0.5 * np.log(2 * np.pi * 0.04) - 0.5
     assert best - 0.2 < value < best + 0.1

@@ -9,7 +9,7 @@ from rwf.data.readers.base import Reader, is_reader
 from rwf.data.readers.blocks import BlockReader, Blocks
 from rwf.data.readers.collections import Collection, is_collection
 from rwf.data.readers.dask import PartitionReader, computed
-from rwf.data.readers.dataframes import columns_of, is_frame, values_of
+from rwf.data.readers.dataframes import columns_of, is_dataframe, values_of
 from rwf.data.readers.open import Data, Targets, names_of, open_inputs, open_rows
 from rwf.data.readers.table import TableReader
 
@@ -26,7 +26,7 @@ __all__ = [
     "columns_of",
     "computed",
     "is_collection",
-    "is_frame",
+    "is_dataframe",
     "is_reader",
     "names_of",
     "open_inputs",

@@ -53,5 +53,5 @@ def is_array(X: Collection) -> TypeGuard[ArrayCollection]:
     return hasattr(X, "chunks") and hasattr(X, "rechunk")
 
 
-def is_frame(X: Collection) -> TypeGuard[FrameCollection]:
+def is_dataframe(X: Collection) -> TypeGuard[FrameCollection]:
     return hasattr(X, "divisions") and hasattr(X, "columns") and X.ndim == 2

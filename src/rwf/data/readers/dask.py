@@ -21,7 +21,7 @@ from rwf.data.readers.collections import (
     Collection,
     FrameCollection,
     is_array,
-    is_frame,
+    is_dataframe,
 )
 from rwf.data.rows import Block
 
@@ -180,7 +180,7 @@ def _inputs(
     X: Collection, names: Sequence[str] | None, others: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, tuple[int, ...] | None, list[Delayed], tuple[Delayed, ...]]:
     """Names of input columns, rows of partitions, these themselves, and what counts them."""
-    if is_frame(X):
+    if is_dataframe(X):
         columns = _columns(X, names, set(others))
         return columns, None, _partitions(X[[*columns, *others]]), tuple(_partitions(X.index))
     if not is_array(X) or X.ndim != 2:

@@ -21,7 +21,7 @@ class Frame(Protocol):
     def to_numpy(self) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]: ...
 
 
-def is_frame(X: object) -> TypeGuard[Frame]:
+def is_dataframe(X: object) -> TypeGuard[Frame]:
     """Whether this is a frame."""
     return hasattr(X, "columns") and hasattr(X, "to_numpy") and hasattr(X, "__getitem__")
 

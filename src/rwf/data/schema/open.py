@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rwf.data.readers import is_frame
+from rwf.data.readers import is_dataframe
 from rwf.data.readers.base import piece_rows
 from rwf.data.readers.files import TableFile, arrow, open_table
 
@@ -42,7 +42,7 @@ def open_any(table: object) -> tuple[TableFile, ...]:
     """The files of a path, a folder or a pattern, or a frame as one."""
     if isinstance(table, str | os.PathLike):
         return open_table(os.fspath(table))
-    if not is_frame(table):
+    if not is_dataframe(table):
         raise TypeError(
             f"{type(table).__name__} is no table with names: give a path, or a pandas or polars "
             "frame."

@@ -41,7 +41,7 @@ def scalogram(
     their energy, on a logarithmic scale; fine scales are above, as in spectra of wavelets.
 
     Args:
-        model: fitted with prior "cells", "adaptive" or "independent".
+        model: fitted with prior "multiscale", "adaptive" or "random_features".
         x: places in increasing order, shape (n,); ``None`` takes the range of the atoms.
         output: which output.
         ax: where to draw; ``None`` takes the current Axes.
@@ -81,7 +81,7 @@ def local_scales(
     It is the geometric mean of scales, weighted by their energy around the place.
 
     Args:
-        model: fitted to two input columns with prior "cells", "adaptive" or "independent".
+        model: fitted to two input columns with prior "multiscale", "adaptive" or "random_features".
         x: places along both columns, each in increasing order; ``None`` takes the range of atoms.
         output: which output.
         ax: where to draw; ``None`` takes the current Axes.
@@ -136,7 +136,7 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
     where there are none, is a point over its scale, and a bar their geometric mean.
 
     Args:
-        model: fitted with prior "cells", "adaptive" or "independent".
+        model: fitted with prior "multiscale", "adaptive" or "random_features".
         output: which output.
         ax: where to draw; ``None`` takes the current Axes.
     """

@@ -193,7 +193,7 @@ def _learned(model: TableModel, inside: Inspection) -> str:
     parts.append(
         _table("Standard deviations in the units of the target", ("what", "value"), values)
     )
-    parts.append(f"<p>Engine: {escape(inside.engine)}.</p>")
+    parts.append(f"<p>Solver: {escape(inside.solver)}.</p>")
     if inside.parameters:
         given = [*inside.parameters.items()]
         parts.append(_table("Parameters that are not the default", ("parameter", "value"), given))
@@ -209,7 +209,7 @@ def _starts(inside: Inspection) -> str:
             str(start.iterations),
             f"{start.seconds:.2f}",
         )
-        for index, start in enumerate(inside.starts)
+        for index, start in enumerate(inside.trials)
     ]
     head = ("start", "log evidence per row", "held-out log density", "iterations", "seconds")
     return _table("What was tried; log densities in standardised units", head, lines)

@@ -5,8 +5,12 @@ ones as the dissection of the atoms has nodes, and the same numbers come out.
 """
 
 from rwf.inference.multifrontal.atom_tree import AtomTree
-from rwf.inference.multifrontal.empirical_bayes import TunedTree, power_law, settle_tree
-from rwf.inference.multifrontal.lattice import draw_tree_frame
+from rwf.inference.multifrontal.empirical_bayes import (
+    TreeEmpiricalBayes,
+    power_law,
+    tree_fixed_point,
+)
+from rwf.inference.multifrontal.lattice import draw_multifrontal_lattice
 from rwf.inference.multifrontal.memory import (
     TreeTooLargeError,
     fitting,
@@ -18,16 +22,16 @@ from rwf.inference.multifrontal.posterior import TreePosterior
 
 __all__ = [
     "AtomTree",
+    "TreeEmpiricalBayes",
     "TreeMoments",
     "TreePosterior",
     "TreeTooLargeError",
-    "TunedTree",
     "accumulate_tree",
-    "draw_tree_frame",
+    "draw_multifrontal_lattice",
     "fitting",
     "largest_that_fits",
     "memory_needed",
     "power_law",
     "rows_at_once",
-    "settle_tree",
+    "tree_fixed_point",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rwf._types import IntArray
 from rwf.features.stack import Stack
-from rwf.inference.empirical_bayes import Variances, settle
+from rwf.inference.empirical_bayes import Variances, mackay_fixed_point
 from rwf.inference.moments import Statistics
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
@@ -20,7 +20,7 @@ unit peak, the factor by which it falls from octave to octave, and that of the n
 
 
 @dataclass(frozen=True)
-class TunedTree:
+class TreeEmpiricalBayes:
     """The variances found, the posterior they give, and how they were found."""
 
     variances: Variances
@@ -28,7 +28,7 @@ class TunedTree:
     evaluations: int
     at_bounds: tuple[str, ...]
 
-    def rescaled(self, factor: float) -> TunedTree:
+    def rescaled(self, factor: float) -> TreeEmpiricalBayes:
         """The same with all variances larger by a factor."""
         log = float(np.log(factor))
         variances = Variances(self.variances.log_priors + log, self.variances.log_noise + log)
@@ -53,7 +53,7 @@ def power_law(features: Stack) -> Variances:
     return Variances(np.array(log_priors)[parents], float(np.log(NOISE)))
 
 
-def settle_tree(
+def tree_fixed_point(
     moments: TreeMoments,
     output: int,
     groups: IntArray,
@@ -62,7 +62,7 @@ def settle_tree(
     parents: IntArray | None = None,
     max_iter: int = 8,
     tol: float = 2e-2,
-) -> TunedTree:
+) -> TreeEmpiricalBayes:
     """Tied prior variances and noise by MacKay's fixed point: one factor and inverse a step.
 
     Args:
@@ -76,8 +76,8 @@ def settle_tree(
     """
     blocks = np.arange(len(start.log_priors)) if parents is None else parents
     # The fixed point asks for no more than both forms of moments have.
-    found = settle(
+    found = mackay_fixed_point(
         cast(Statistics, moments), output, groups, blocks, start, max_iter=max_iter, tol=tol
     )
     posterior = cast(TreePosterior, found.posterior)
-    return TunedTree(found.variances, posterior, found.evaluations, found.at_bounds)
+    return TreeEmpiricalBayes(found.variances, posterior, found.evaluations, found.at_bounds)

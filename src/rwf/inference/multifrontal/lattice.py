@@ -55,7 +55,7 @@ class _Lattice:
     empty: BoolArray
 
 
-def draw_tree_frame(
+def draw_multifrontal_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
     """Octaves of atoms, coarse to fine, at most ``n_features`` columns in all and nearly as many.

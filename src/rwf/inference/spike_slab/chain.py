@@ -39,7 +39,7 @@ LONGEST = 5000
 
 
 @dataclass(frozen=True)
-class Sketch:
+class ChainState:
     """A kept state: active atoms with their slab variances, σ², and the ratios of dense columns."""
 
     atoms: Dictionary
@@ -68,7 +68,7 @@ class Task:
     dense: DensePart
     always: DenseRows
 
-    def retuned_ratios(self, state: Sketch) -> Array:
+    def retuned_ratios(self, state: ChainState) -> Array:
         """Ratios of the dense part that suit a state."""
         dense = replace(self.dense, ratios=state.ratios)
         return dense.retuned(self.rows, state.atoms, state.variances, state.noise_variance).ratios
@@ -113,9 +113,9 @@ class Chain:
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
-        self.state = Sketch(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
+        self.state = ChainState(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
 
-    def settle(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
+    def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
         """Find the posterior: first by growth, then also near active atoms.
 
         The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
@@ -135,7 +135,7 @@ class Chain:
                     self.duration *= EVENTS / events
             self.remember(pool, sampler)
 
-    def keep(self, dictionaries: int, sweeps: int, every: int) -> list[Sketch]:
+    def keep(self, dictionaries: int, sweeps: int, every: int) -> list[ChainState]:
         """Draw from the posterior, and keep one state of so many."""
         kept, count = [], 0
         for _ in range(dictionaries):
@@ -157,10 +157,10 @@ class Chain:
         blocks = pool.dictionary.blocks
         return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)
 
-    def remember(self, pool: Pool, sampler: Sampler) -> Sketch:
+    def remember(self, pool: Pool, sampler: Sampler) -> ChainState:
         """The state of the sampler, from which the next dictionary goes on."""
         self.levels = sampler.levels
-        self.state = Sketch(
+        self.state = ChainState(
             pool.dictionary.take(sampler.active),
             sampler.slab_variances,
             sampler.levels.noise_variance,

@@ -23,7 +23,7 @@ HIGHEST_FREQUENCY = 5.0
 MARGIN = 3
 """Cells beyond the data in which there are still atoms."""
 
-NEIGHBOURS = 8
+NEIGHBORS = 8
 """The spacing is that of so many neighbours, in the median over the data."""
 
 LONE = 1.5
@@ -34,7 +34,7 @@ def octaves(x: Array) -> Array:
     """The largest scale of each octave: from the span of sorted inputs to a few spacings."""
     if len(x) < 2:
         return np.empty(0)
-    span, hop = x[-1] - x[0], min(NEIGHBOURS, len(x) - 1)
+    span, hop = x[-1] - x[0], min(NEIGHBORS, len(x) - 1)
     spacing = float(np.median(x[hop:] - x[:-hop])) / hop
     count = max(int(np.round(np.log2(span / (FINEST * spacing)))), 0)
     tops: Array = span * 2.0 ** -np.arange(count)

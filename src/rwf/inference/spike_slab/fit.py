@@ -10,7 +10,7 @@ import numpy as np
 from rwf.data.rows import Block, blocks
 from rwf.features.stack import Stack
 from rwf.inference.moments import Moments, accumulate
-from rwf.inference.spike_slab.chain import Chain, Sketch, Task
+from rwf.inference.spike_slab.chain import Chain, ChainState, Task
 from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.mixture import Draw, Mixture
@@ -122,7 +122,7 @@ def fit_sparse(
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
     most = max(plan.most_active * len(task.rows), FEW)
-    in_parallel(lambda chain: chain.settle(plan.settling, plan.sweeps, most), chains)
+    in_parallel(lambda chain: chain.burn_in(plan.settling, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
     every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))
@@ -136,21 +136,21 @@ def fit_sparse(
         converged = agree(noise, scores, float(task.rows.weights.sum()))
         if converged:
             break
-    sketches = [sketch for part in kept for sketch in part]
+    states = [state for part in kept for state in part]
     report = SparseReport(
         sweeps=dictionaries * plan.sweeps,
         dictionaries=dictionaries,
         noise_deviations=tuple(noise),
         scores=tuple(scores),
-        active=float(np.mean([len(sketch.variances) for sketch in sketches])),
+        active=float(np.mean([len(state.variances) for state in states])),
         converged=converged,
     )
-    return SparseFit(*gather(sketches, task), report)
+    return SparseFit(*gather(states, task), report)
 
 
-def _halves(sketches: list[Sketch]) -> list[list[Sketch]]:
-    middle = len(sketches) // 2
-    return [sketches[:middle], sketches[middle:]]
+def _halves(states: list[ChainState]) -> list[list[ChainState]]:
+    middle = len(states) // 2
+    return [states[:middle], states[middle:]]
 
 
 def agree(noise: Sequence[float], scores: Sequence[float], n: float) -> bool:
@@ -159,9 +159,9 @@ def agree(noise: Sequence[float], scores: Sequence[float], n: float) -> bool:
     return bool(max(noise) <= (1.0 + slack) * min(noise) and max(scores) - min(scores) <= slack)
 
 
-def score(sketches: Sequence[Sketch], task: Task) -> float:
+def score(states: Sequence[ChainState], task: Task) -> float:
     """The log density of rows left out, in the mean over the rows."""
-    features, draws = gather(sketches, task)
+    features, draws = gather(states, task)
     rows = task.rows
     mixture = Mixture(draws, accumulate(features, [rows], 1))
     Z = np.asarray(features(rows.X), dtype=np.float64)
@@ -172,14 +172,14 @@ def score(sketches: Sequence[Sketch], task: Task) -> float:
     return float(np.average(log_density, weights=rows.weights))
 
 
-def gather(sketches: Sequence[Sketch], task: Task) -> tuple[Stack, tuple[Draw, ...]]:
+def gather(states: Sequence[ChainState], task: Task) -> tuple[Stack, tuple[Draw, ...]]:
     """One dictionary with the atoms of all states, and the states as indices into it."""
-    atoms = Dictionary.join([sketch.atoms for sketch in sketches])
+    atoms = Dictionary.join([state.atoms for state in states])
     table = np.column_stack([getattr(atoms, field.name) for field in fields(atoms)])
     _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    ends = np.cumsum([len(sketch.variances) for sketch in sketches])
+    ends = np.cumsum([len(state.variances) for state in states])
     draws = [
-        Draw(columns, sketch.variances, sketch.noise_variance, sketch.ratios)
-        for columns, sketch in zip(np.split(which.ravel(), ends[:-1]), sketches, strict=True)
+        Draw(columns, state.variances, state.noise_variance, state.ratios)
+        for columns, state in zip(np.split(which.ravel(), ends[:-1]), states, strict=True)
     ]
     return Stack((atoms.take(first), *task.dense.features.maps)), tuple(draws)
