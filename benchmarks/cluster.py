@@ -117,13 +117,13 @@ def measure(rows: int, columns: int, partitions: int, waiting: float, turns: int
             for count, client in clients.items():
                 with client.as_current():
                     wall, found = seconds(
-                        lambda: model.without_rows().partial_fit(X, y), time.perf_counter
+                        lambda: model.empty_copy().partial_fit(X, y), time.perf_counter
                     )
                 sums[count] = _gram(found)
                 if turn:  # before that, workers import and compile
                     taken[count].append(wall)
     inputs, targets = X.compute(scheduler="synchronous"), y.compute(scheduler="synchronous")
-    here = _gram(model.without_rows().partial_fit(inputs, targets))
+    here = _gram(model.empty_copy().partial_fit(inputs, targets))
     return [
         Row(
             case=f"{count} workers{', waiting' if waiting else ''}",
@@ -169,7 +169,7 @@ def spark() -> dict[str, object]:
         )
         names["spark"].stop()
     frame, whole = names["frame"], names["whole"]
-    same = names["model"].without_rows().partial_fit(frame, "y")
+    same = names["model"].empty_copy().partial_fit(frame, "y")
     ours, theirs = whole.model_.statistics, same.model_.statistics
     return {
         "case": "Spark example",

@@ -99,7 +99,7 @@ def waves(rng, n=80):
 
 def plain(**settings):
     """A regressor whose error bars are its posterior's and nothing more."""
-    usual = {"noise": "constant", "error_bars": "global", "fill": False, "solver": "dense"}
+    usual = {"noise": "constant", "calibration": "global", "fill": False, "solver": "dense"}
     return RWFRegressor(**{**usual, "n_restarts": 0, "max_iter": 5, "random_state": 0, **settings})
 
 

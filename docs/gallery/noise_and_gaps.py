@@ -17,7 +17,7 @@ x = x[(x < 4.0) | (x > 5.5)]
 noise = 0.03 * np.exp(0.25 * x)
 y = np.sin(x * x / 4) + noise * rng.standard_normal(len(x))
 
-model = RWFRegressor(prior="multiscale", noise="varying", random_state=0).fit(x[:, None], y)
+model = RWFRegressor(prior="multiscale", noise="heteroscedastic", random_state=0).fit(x[:, None], y)
 grid = np.linspace(0.0, 10.0, 1000)
 mean, std = model.predict(grid[:, None], return_std=True)
 _, std_of_f = model.predict_function(grid[:, None])

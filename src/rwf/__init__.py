@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.persistence import load
+    from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
     from rwf.theory import required_features, stationarity_index
     from rwf.wavelets import (
         Cliff,
@@ -42,6 +43,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "RWFRegressor": "rwf.estimators.regressor",
     "RFFRegressor": "rwf.estimators.fourier",
+    "RandomFeatures": "rwf.priors",
+    "Nystrom": "rwf.priors",
+    "Multiscale": "rwf.priors",
+    "Adaptive": "rwf.priors",
+    "SpikeSlab": "rwf.priors",
+    "Fourier": "rwf.priors",
     "RandomWaveletFeatures": "rwf.estimators.transformers",
     "RandomFourierFeatures": "rwf.estimators.transformers",
     "MexicanHat": "rwf.wavelets",

@@ -111,7 +111,7 @@ def test_the_whole_way(work, command, kind):
     code, out, _ = command("merge", "left.rwf", "right.rwf", "--out", "both.rwf", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 120)
     both = pd.concat([make(60, 5), make(60, 6)])
-    whole = rwf.load("base.rwf").without_rows().partial_fit(both)
+    whole = rwf.load("base.rwf").empty_copy().partial_fit(both)
     assert_allclose(rwf.load("both.rwf").predict(make()), whole.predict(make()), rtol=1e-6)
 
     code, out, _ = command("update", "base.rwf", "left.csv", "--json")

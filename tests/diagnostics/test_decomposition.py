@@ -52,7 +52,7 @@ def plane() -> RWFRegressor:
     X = rng.uniform(size=(600, 2)) * [80.0, 60.0] + [100.0, 10.0]
     fine = np.exp(-(((X - [115.0, 25.0]) / 12.0) ** 2).sum(axis=1)) * np.sin(X[:, 0] / 2.5)
     y = 20 + 3 * fine + np.sin(X[:, 1] / 15) + 0.1 * rng.normal(size=600)
-    return fit("multiscale", X, y, n_components=500, ard=False)
+    return fit("multiscale", X, y, n_components=500, metric="isotropic")
 
 
 # ------------------------------------------------------------------------------------------ numbers

@@ -24,6 +24,7 @@ from rwf import (
     Box,
     IncompatibleModelsError,
     NoImprovementWarning,
+    RandomFeatures,
     RandomFourierFeatures,
     RandomWaveletFeatures,
     RFFRegressor,
@@ -167,13 +168,13 @@ def test_pieces_merges_and_one_fit_agree_for_a_fixed_shape(make, data, queries, 
     order = rng.permutation(len(y))
     parts = np.split(order, [13, 14, 80])
 
-    streamed = whole.without_rows()
+    streamed = whole.empty_copy()
     for part in parts:
         streamed.partial_fit(X[part], y[part])
 
-    merged = whole.without_rows().partial_fit(X[parts[0]], y[parts[0]])
+    merged = whole.empty_copy().partial_fit(X[parts[0]], y[parts[0]])
     for part in parts[1:]:
-        merged.merge(whole.without_rows().partial_fit(X[part], y[part]))
+        merged.merge(whole.empty_copy().partial_fit(X[part], y[part]))
 
     expected = whole.predict(queries, return_std=True)
     for model in (streamed, merged):
@@ -206,7 +207,7 @@ def test_models_with_other_features_cannot_be_merged(data):
 
 def test_a_model_without_rows_asks_for_them(data):
     X, y = data
-    blank = REGRESSORS["nystrom"]().fit(X, y).without_rows()
+    blank = REGRESSORS["nystrom"]().fit(X, y).empty_copy()
     with pytest.raises(ValueError, match="partial_fit"):
         blank.predict(X)
 
@@ -381,14 +382,14 @@ def test_a_users_own_shift_sampler_works_in_the_units_of_the_data(data):
         return np.column_stack([rng.uniform(-1, 0, m), rng.uniform(10, 11, m)])
 
     model = RWFRegressor(
-        20, prior="random_features", shifts=left_half, n_restarts=0, max_iter=2, random_state=0
+        20, prior=RandomFeatures(shifts=left_half), n_restarts=0, max_iter=2, random_state=0
     ).fit(X, y)
     assert_allclose(np.sort(seen["X"], axis=0), np.sort(X, axis=0), rtol=1e-9)
     assert (model.shifts_[:, 0] <= 1e-9).all()
     assert (model.shifts_[:, 1] >= 10 - 1e-9).all()
     with pytest.raises(ValueError, match=r"must return \(\d+, 2\)"):
         RWFRegressor(
-            20, prior="random_features", shifts=lambda X, m, rng: np.zeros((m, 5)), random_state=0
+            20, prior=RandomFeatures(shifts=lambda X, m, rng: np.zeros((m, 5))), random_state=0
         ).fit(X, y)
 
 
@@ -408,7 +409,11 @@ def test_a_users_own_shift_sampler_works_in_the_units_of_the_data(data):
 def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
     X, y = data
     model = RWFRegressor(
-        60, wavelet=wavelet, shifts=shifts, n_restarts=0, max_iter=8, random_state=1
+        60,
+        prior=RandomFeatures(wavelet=wavelet, shifts=shifts),
+        n_restarts=0,
+        max_iter=8,
+        random_state=1,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoImprovementWarning)

@@ -141,7 +141,7 @@ def test_terrain_asks_both_questions_and_long_series_the_matern_process():
     "name, expected",
     [
         ("rwf-tree", {"solver": "multifrontal", "second_opinion": "auto"}),
-        ("rwf-second", {"solver": "multifrontal", "second_opinion": True}),
+        ("rwf-second", {"solver": "multifrontal", "neighbors": 16}),
         ("rwf-2000", {"n_components": 2000, "solver": "dense", "prior": "multiscale"}),
         ("rff-2000", {"n_components": 2000}),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import rwf
-from rwf import RFFRegressor, RWFRegressor, TableModel
+from rwf import RandomFeatures, RFFRegressor, RWFRegressor, TableModel
 
 Data = tuple[np.ndarray, np.ndarray]
 QUICK = {"max_iter": 15, "n_restarts": 1, "random_state": 0}
@@ -80,13 +80,13 @@ def streamed() -> dict[str, list[float]]:
 def merged() -> dict[str, list[float]]:
     X, y = field()
     model = RWFRegressor(80, prior="multiscale", solver="dense", **QUICK).fit(X, y)
-    parts = [model.without_rows().partial_fit(X[i::3], y[i::3]) for i in range(3)]
+    parts = [model.empty_copy().partial_fit(X[i::3], y[i::3]) for i in range(3)]
     return answers(parts[0].merge(parts[1]).merge(parts[2]), X)
 
 
 def saved() -> dict[str, list[float]]:
     X, y = table()
-    model = RWFRegressor(second_opinion=True, **QUICK).fit(X, y)
+    model = RWFRegressor(neighbors=16, **QUICK).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.rwf", with_rows=True)
         return answers(rwf.load(Path(folder) / "model.rwf"), X)
@@ -127,13 +127,13 @@ CONFIGURATIONS: dict[str, Callable[[], dict[str, list[float]]]] = {
     "auto on five columns": lambda: fitted(table()),
     "random features": lambda: fitted(table(), prior="random_features", n_components=80),
     "random features of a Morlet wavelet": lambda: fitted(
-        field(), prior="random_features", n_components=80, wavelet="morlet", scales=(0.7, 3.0)
+        field(), prior=RandomFeatures(wavelet="morlet", scales=(0.7, 3.0)), n_components=80
     ),
-    "Nyström without neighbours": lambda: fitted(table(), prior="nystrom", second_opinion=False),
+    "Nyström without neighbours": lambda: fitted(table(), prior="nystrom", neighbors=None),
     "Nyström with fewer atoms than rows": lambda: fitted(
-        table(), prior="nystrom", n_components=60, second_opinion=False
+        table(), prior="nystrom", n_components=60, neighbors=None
     ),
-    "Nyström with neighbours": lambda: fitted(table(), prior="nystrom", second_opinion=True),
+    "Nyström with neighbours": lambda: fitted(table(), prior="nystrom", neighbors=16),
     "multiscale, dense": lambda: fitted(waves(), prior="multiscale", solver="dense"),
     "multiscale, multifrontal, one column": lambda: fitted(
         waves(), prior="multiscale", solver="multifrontal"
@@ -142,11 +142,11 @@ CONFIGURATIONS: dict[str, Callable[[], dict[str, list[float]]]] = {
         field(), prior="multiscale", solver="multifrontal"
     ),
     "multifrontal with neighbours": lambda: fitted(
-        field(1200), prior="multiscale", solver="multifrontal", second_opinion=True
+        field(1200), prior="multiscale", solver="multifrontal", neighbors=16
     ),
     "adaptive": lambda: fitted(steps(), prior="adaptive"),
     "spike and slab": lambda: fitted(steps(), prior="spike_slab"),
-    "heteroscedastic noise": lambda: fitted(waves(), prior="nystrom", noise="varying"),
+    "heteroscedastic noise": lambda: fitted(waves(), prior="nystrom", noise="heteroscedastic"),
     "several outputs": several_outputs,
     "stream": streamed,
     "merge": merged,

@@ -30,7 +30,7 @@ def terrain(n, seed):
 
 
 def tree(n_components=60, **options):
-    settings = {"solver": "multifrontal", "second_opinion": True, "random_state": 0}
+    settings = {"solver": "multifrontal", "neighbors": 16, "random_state": 0}
     return RWFRegressor(n_components, **(settings | options))
 
 
@@ -51,7 +51,7 @@ def fitted(data):
 
 @pytest.fixture(scope="module")
 def alone(data):
-    return tree(second_opinion=False).fit(*data)
+    return tree(neighbors=None).fit(*data)
 
 
 def layer(model, output=0):
@@ -147,10 +147,10 @@ def test_where_only_noise_is_left_nothing_is_asked(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(1.0, 2.0, (500, 2))
     y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 500)
-    options = {"noise": "constant", "error_bars": "global", "random_state": seed}
+    options = {"noise": "constant", "calibration": "global", "random_state": seed}
     model = tree(20, **options).fit(X, y)
     assert model.correction_ is None
-    plain = tree(20, second_opinion=False, **options).fit(X, y)
+    plain = tree(20, neighbors=None, **options).fit(X, y)
     for a, b in zip(model.predict(X, True), plain.predict(X, True), strict=True):
         assert_array_equal(a, b)
 
@@ -164,7 +164,7 @@ def test_few_rows_are_not_asked():
 def test_an_output_that_is_noise_is_left_to_the_model(data, new):
     X, y = (part[:800] for part in data)
     noise = 9.0 + 4.0 * np.random.default_rng(6).normal(size=len(y))
-    both = tree(noise="constant", error_bars="global").fit(X, np.column_stack([noise, y]))
+    both = tree(noise="constant", calibration="global").fit(X, np.column_stack([noise, y]))
     assert layer(both, 0) is None
     assert layer(both, 1).gain > 0.5
     mean, std = both.predict(new[0], return_std=True)
@@ -179,14 +179,14 @@ def test_an_output_that_is_noise_is_left_to_the_model(data, new):
     assert both.sample_y(X[:3], 7, random_state=0).shape == (3, 2, 7)
     assert both.predict(X[:3], return_cov=True)[1].shape == (3, 3, 2)
     assert all(end.shape == (4, 2) for end in both.predict_interval(X[:4], 0.9, "loo"))
-    more = both.without_rows().partial_fit(X[:50], np.column_stack([noise, y])[:50])
+    more = both.empty_copy().partial_fit(X[:50], np.column_stack([noise, y])[:50])
     assert layer(more, 0) is None
     assert_allclose(layer(more, 1).rows[1], (y[:50] - y.mean()) / y.std(), rtol=1e-6, atol=1e-9)
 
 
 def test_dense_models_have_it_too(new):
     X, y = terrain(600, 0)
-    model = RWFRegressor(40, prior="multiscale", second_opinion=True, random_state=0).fit(X, y)
+    model = RWFRegressor(40, prior="multiscale", neighbors=16, random_state=0).fit(X, y)
     assert layer(model).gain > 0.5
     assert len(layer(model).rows[0]) == 600
     rmse = [np.sqrt(np.mean((new[1] - p) ** 2)) for p in (model.predict(new[0]), y.mean())]
@@ -216,14 +216,14 @@ def test_by_itself_a_table_of_projected_weights_asks_its_nearest_rows():
     X, y = table(700, 4)
     model = RWFRegressor(20, **QUICK).fit(X, y)
     assert asked(model)
-    alone = RWFRegressor(20, second_opinion=False, **QUICK).fit(X, y)
+    alone = RWFRegressor(20, neighbors=None, **QUICK).fit(X, y)
     assert not asked(alone)
     new, truth = table(500, 4, seed=1)
     errors = [np.sqrt(np.mean((truth - m.predict(new)) ** 2)) for m in (model, alone)]
     assert errors[0] < 0.5 * errors[1]
     assert not asked(RWFRegressor(20, **QUICK).fit(X[:, :3], y))
     assert not asked(RWFRegressor(20, prior="random_features", **QUICK).fit(X, y))
-    assert asked(RWFRegressor(20, prior="random_features", second_opinion=True, **QUICK).fit(X, y))
+    assert asked(RWFRegressor(20, prior="random_features", neighbors=16, **QUICK).fit(X, y))
     assert not asked(RWFRegressor.from_paper(20, **QUICK).fit(X, y))
 
 
@@ -232,7 +232,7 @@ def test_by_itself_it_keeps_neither_streams_nor_too_many_rows(monkeypatch):
     X, y = table(700, 4)
     begun = RWFRegressor(20, **QUICK).partial_fit(X, y)
     assert not asked(begun)
-    assert asked(RWFRegressor(20, second_opinion=True, **QUICK).partial_fit(X, y))
+    assert asked(RWFRegressor(20, neighbors=16, **QUICK).partial_fit(X, y))
     assert asked(
         RWFRegressor(20, **QUICK).fit(lambda: iter([(X[:300], y[:300]), (X[300:], y[300:])]))
     )
@@ -267,11 +267,11 @@ def test_further_rows_are_asked(data, fitted, new):
 def test_rows_of_no_weight_are_not_asked(data, fitted):
     X, y = data
     weights = (np.arange(300) % 3 > 0).astype(float)
-    some = fitted.without_rows().partial_fit(X[:300], y[:300], sample_weight=weights)
+    some = fitted.empty_copy().partial_fit(X[:300], y[:300], sample_weight=weights)
     assert len(layer(some).rows[0]) == 200
     assert some.model_.n_rows == 200
     wild = np.where(weights > 0, y[:300], 1e6)
-    again = fitted.without_rows().partial_fit(X[:300], wild, sample_weight=weights)
+    again = fitted.empty_copy().partial_fit(X[:300], wild, sample_weight=weights)
     for a, b in zip(again.predict(X, True), some.predict(X, True), strict=True):
         assert_allclose(a, b, rtol=1e-6)
 
@@ -284,9 +284,9 @@ def test_rows_of_no_weight_are_not_learned_from():
     model = RWFRegressor(
         30,
         prior="multiscale",
-        second_opinion=True,
+        neighbors=16,
         noise="constant",
-        error_bars="global",
+        calibration="global",
         random_state=0,
     ).fit(X, y, weights)
     assert len(layer(model).rows[0]) == 2550
@@ -295,11 +295,11 @@ def test_rows_of_no_weight_are_not_learned_from():
 
 def test_rows_add_in_any_split(data, fitted, new):
     X, y = data
-    halves = [fitted.without_rows().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
+    halves = [fitted.empty_copy().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
     halves[1] = pickle.loads(pickle.dumps(halves[1]))
     merged = halves[0].merge(halves[1])
     order = np.concatenate([np.arange(0, 1200, 2), np.arange(1, 1200, 2)])
-    whole = fitted.without_rows().partial_fit(X[order], y[order])
+    whole = fitted.empty_copy().partial_fit(X[order], y[order])
     for a, b in zip(layer(merged).rows, layer(whole).rows, strict=True):
         assert_allclose(a, b, rtol=1e-12, atol=1e-12)
     for other in (whole, fitted):
@@ -308,7 +308,7 @@ def test_rows_add_in_any_split(data, fitted, new):
 
 
 def test_without_rows_it_has_nothing_to_say(data, fitted, new):
-    blank = fitted.without_rows()
+    blank = fitted.empty_copy()
     with pytest.raises(ValueError, match="no rows yet"):
         blank.predict(new[0])
     assert layer(blank).rows[0].shape == (0, 2)
@@ -336,7 +336,7 @@ def test_a_layer_that_says_nothing_changes_nothing(fitted, new):
     assert_array_equal(found.shift, 0.0)
     assert_array_equal(found.factor, 1.0)
     here = Prediction(np.zeros(3), np.ones(3))
-    assert layer(fitted).without_rows().predict(np.ones((3, 2)), here) is here
+    assert layer(fitted).empty_copy().predict(np.ones((3, 2)), here) is here
 
 
 class Quadruple:
@@ -367,6 +367,6 @@ def test_the_model_is_weighed_with_its_scaled_variances(data, fitted):
 
 def test_the_rows_of_a_layer_are_those_that_it_was_given(fitted):
     moved = replace(layer(fitted), center=3.0)
-    again = moved.without_rows().with_rows(*moved.rows)
+    again = moved.empty_copy().with_rows(*moved.rows)
     assert_allclose(again.gp.values, moved.gp.values, rtol=1e-12, atol=1e-12)
     assert_allclose(moved.rows[1] - layer(fitted).rows[1], 3.0, atol=1e-9)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import rwf.priors.recipes
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.base import clone
 
-import rwf.priors.recipes
 import rwf.uncertainty.variance_function
 from rwf import RFFRegressor, RWFRegressor
 from rwf.data.rows import Block, distinct
@@ -187,7 +187,7 @@ def local(data):
 
 @pytest.fixture(scope="module")
 def plain(data):
-    return cells(error_bars="global").fit(*data)
+    return cells(calibration="global").fit(*data)
 
 
 def shares(model, calibration, coverage=0.95, n=4000):
@@ -368,7 +368,7 @@ def test_fourier_features_have_global_error_bars_unless_asked(data):
     stationary = RFFRegressor(20, **options).fit(*data)
     assert stationary.error_bars == "global"
     assert stationary.correction_ is None
-    asked = RFFRegressor(20, error_bars="local", **options).fit(*data)
+    asked = RFFRegressor(20, calibration="local", **options).fit(*data)
     assert asked.correction_.gain > 0.3
     assert_array_equal(asked.predict(data[0]), stationary.predict(data[0]))
     assert RWFRegressor().error_bars == "local"
@@ -381,9 +381,9 @@ def test_other_error_bars_are_refused(data):
 
 
 def test_it_can_be_cloned_and_pickled(data, local):
-    twin = clone(cells(error_bars="global"))
+    twin = clone(cells(calibration="global"))
     assert twin.get_params()["error_bars"] == "global"
-    assert clone(twin.set_params(error_bars="local")).error_bars == "local"
+    assert clone(twin.set_params(calibration="local")).error_bars == "local"
     X = np.linspace(0.0, 9.0, 40)[:, None]
     again = pickle.loads(pickle.dumps(local))
     for a, b in zip(again.predict(X, True), local.predict(X, True), strict=True):
@@ -394,7 +394,7 @@ def test_it_can_be_cloned_and_pickled(data, local):
 def test_further_rows_keep_it(data, local):
     X, y = data
     scale = local.correction_
-    blanks = [local.without_rows() for _ in range(3)]
+    blanks = [local.empty_copy() for _ in range(3)]
     assert all(blank.correction_ is scale for blank in blanks)
     with pytest.raises(ValueError, match="no rows yet"):
         blanks[0].predict(X, return_std=True)
@@ -414,8 +414,8 @@ SHORT = Schedule(chains=2, sweeps=6, settling=2, keeping=2, attempts=1, draws=10
     ("options", "kind"),
     [
         ({"prior": "multiscale"}, DenseModel),
-        ({"prior": "multiscale", "noise": "varying"}, DenseModel),
-        ({"solver": "multifrontal", "noise": "varying"}, TreeModel),
+        ({"prior": "multiscale", "noise": "heteroscedastic"}, DenseModel),
+        ({"solver": "multifrontal", "noise": "heteroscedastic"}, TreeModel),
         ({"prior": "spike_slab", "n_components": None}, SpikeSlabModel),
     ],
     ids=["multiscale", "cells, varying", "tree", "spike_slab"],

@@ -7,11 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
+import rwf.priors.recipes
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import rwf.priors.recipes
 from rwf import RWFRegressor
 from rwf.datasets import SIX_PLATEAUS, multi_step
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
@@ -68,17 +68,17 @@ def test_predictions_agree_with_their_covariance_and_their_samples(fitted):
 
 def test_rows_add_in_any_split(fitted):
     X, y, _, model = fitted
-    blank = model.without_rows()
+    blank = model.empty_copy()
     with pytest.raises(ValueError, match="no rows yet"):
         blank.predict(X)
     # A copy that has been to another process is still the same model.
-    blanks = [model.without_rows(), pickle.loads(pickle.dumps(model.without_rows()))]
+    blanks = [model.empty_copy(), pickle.loads(pickle.dumps(model.empty_copy()))]
     halves = [blanks[i].partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
     merged = halves[0].merge(halves[1])
     for a, b in zip(merged.predict(X, True), model.predict(X, True), strict=True):
         assert_allclose(a, b, rtol=1e-7)
     assert merged.model_.n_rows == model.model_.n_rows == 400
-    more = model.without_rows().partial_fit(X, y).partial_fit(X[:50], y[:50], np.full(50, 2.0))
+    more = model.empty_copy().partial_fit(X, y).partial_fit(X[:50], y[:50], np.full(50, 2.0))
     assert more.model_.n_rows == 500
     other = RWFRegressor(prior="spike_slab", random_state=1).fit(X[:100], y[:100])
     with pytest.raises(IncompatibleModelsError, match="different atoms"):
@@ -96,7 +96,7 @@ def test_in_gaps_and_beyond_the_ends_the_variance_of_the_signal_comes_back():
     assert (std > np.sqrt(y.var() - 0.15**2)).all()
     assert_allclose(model.coverage(far), 0.0, atol=1e-3)
     assert_allclose(model.coverage(X), 1.0)
-    bare = RWFRegressor(prior="spike_slab", fill=False, random_state=0).fit(X, y)
+    bare = RWFRegressor(prior="spike_slab", random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (bare.predict(far, return_std=True)[1] <= std).all()
@@ -120,7 +120,7 @@ def test_what_cannot_be_had_is_refused():
     X, y, _ = plateaus(60)
     for bad, match in [
         ({"n_components": 50}, "finds the number of its atoms"),
-        ({"noise": "varying"}, "constant noise"),
+        ({"noise": "heteroscedastic"}, "constant noise"),
         ({"wavelet": "haar"}, "no use for wavelet"),
     ]:
         with pytest.raises(ValueError, match=match):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-
 import rwf.models.noise
 import rwf.priors.recipes
-from rwf import RFFRegressor, RWFRegressor
+from numpy.testing import assert_allclose
+
+from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf.data.rows import Block
 from rwf.diagnostics.decomposition import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
@@ -93,10 +93,10 @@ def test_it_learns_and_its_error_bars_are_honest(fitted):
 def test_rows_add_in_any_split(fitted):
     X, y, _, model = fitted
     with pytest.raises(ValueError, match="no rows yet"):
-        model.without_rows().predict(X)
-    halves = [model.without_rows().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
+        model.empty_copy().predict(X)
+    halves = [model.empty_copy().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
     merged = halves[0].merge(halves[1])
-    whole = model.without_rows().partial_fit(X, y)
+    whole = model.empty_copy().partial_fit(X, y)
     for a, b in zip(merged.predict(X, True), whole.predict(X, True), strict=True):
         assert_allclose(a, b, rtol=1e-6)
     assert merged.model_.n_rows == len(X)
@@ -197,7 +197,9 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="no use for prior='random_features'"):
         RWFRegressor(solver="multifrontal", prior="random_features").fit(X, y)
     with pytest.raises(ValueError, match="no use for wavelet, shifts"):
-        RWFRegressor(solver="multifrontal", wavelet="haar", shifts="box").fit(X, y)
+        RWFRegressor(prior=RandomFeatures(wavelet="haar", shifts="box"), solver="multifrontal").fit(
+            X, y
+        )
     with pytest.raises(ValueError, match="X has 4 columns"):
         RWFRegressor(solver="multifrontal").fit(np.hstack([X] * 4), y)
     monkeypatch.setattr(rwf.priors.recipes, "free_memory", lambda: 200_000)
@@ -226,7 +228,7 @@ def uneven():
     return (
         X,
         y,
-        RWFRegressor(30, solver="multifrontal", error_bars="global", random_state=0).fit(X, y),
+        RWFRegressor(30, solver="multifrontal", calibration="global", random_state=0).fit(X, y),
     )
 
 
@@ -252,7 +254,12 @@ def test_a_step_of_the_noise_is_found(uneven):
 @pytest.mark.parametrize("solver", ["multifrontal", "dense"])
 def test_the_noise_that_is_asked_for_is_larger_where_rows_are_noisier(solver):
     X, y, sd = stepped(600)
-    options = {"solver": solver, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
+    options = {
+        "solver": solver,
+        "prior": "multiscale",
+        "noise": "heteroscedastic",
+        "calibration": "global",
+    }
     model = RWFRegressor(60, random_state=0, **options).fit(X, y)
     away = np.abs(X[:, 0] - 6.0) > 0.2
     assert np.median(np.abs(np.log(own_noise(model, X) / sd)[away])) < 0.25
@@ -271,7 +278,7 @@ def test_every_kind_of_prediction_has_the_noise_of_its_place(uneven):
 
 def test_rows_add_with_their_noise_and_other_noise_is_refused(uneven):
     X, y, model = uneven
-    halves = [model.without_rows().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
+    halves = [model.empty_copy().partial_fit(X[i::2], y[i::2]) for i in (0, 1)]
     tree = halves[1].model_
     for other in (None, tree.noise.times(2.0)):
         with pytest.raises(IncompatibleModelsError, match="do not add"):
@@ -321,9 +328,9 @@ def test_noise_does_not_fall_below_what_the_statistics_resolve(quiet, monkeypatc
 
     monkeypatch.setattr(rwf.models.noise, "learn_variance", spy)
     X, y = seismogram(600, quiet)
-    options = {"solver": "multifrontal", "error_bars": "global", "random_state": 0}
+    options = {"solver": "multifrontal", "calibration": "global", "random_state": 0}
     plain = RWFRegressor(500, noise="constant", **options).fit(X, y)
-    model = RWFRegressor(500, noise="varying", **options).fit(X, y)
+    model = RWFRegressor(500, noise="heteroscedastic", **options).fit(X, y)
     own = plain.model_.fits[0].posterior
     least = plain.model_.statistics.resolvable_noise(own.prior_variances) / own.noise_variance
     assert plain.model_.least_noise == pytest.approx(least, rel=1e-12, abs=0.0)

@@ -20,8 +20,18 @@ from rwf.persistence import file
 
 N = 6000
 DENSE = {"n_components": 30, "prior": "random_features", "noise": "constant"}
-CELLS = {"n_components": 30, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
-TREE = {"n_components": 60, "solver": "multifrontal", "noise": "varying", "error_bars": "global"}
+CELLS = {
+    "n_components": 30,
+    "prior": "multiscale",
+    "noise": "heteroscedastic",
+    "calibration": "global",
+}
+TREE = {
+    "n_components": 60,
+    "solver": "multifrontal",
+    "noise": "heteroscedastic",
+    "calibration": "global",
+}
 USUAL = {"max_iter": 2, "n_restarts": 0, "random_state": 0}
 
 

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import rwf
-from rwf import RFFRegressor, RWFRegressor
+from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf.errors import (
     ModelFileError,
     NewerModelFileError,
@@ -87,35 +87,31 @@ def sparse():
 
 MODELS = {
     "random_features": lambda: RWFRegressor(40, prior="random_features", **QUICK).fit(*line()),
-    "wavelets": lambda: RWFRegressor(
-        30, wavelet=Cliff(3.0), shifts=rwf.Hull(), scales=[0.25, 4.0], **QUICK
-    ).fit(*terrain(150)),
-    "morlet": lambda: RWFRegressor(
-        30, wavelet="complex_morlet", blocks=["radial"], normalization="energy", **QUICK
-    ).fit(*line()),
-    "haar": lambda: RWFRegressor(30, wavelet="haar", **QUICK).fit(*line()),
-    "db4": lambda: RWFRegressor(30, wavelet="db4", blocks=("radial",), **QUICK).fit(*line()),
+    "wavelets": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet=Cliff(3.0), shifts=rwf.Hull(), scales=[0.25, 4.0]), **QUICK).fit(*terrain(150)),
+    "morlet": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="complex_morlet", blocks=["radial"], normalization="energy"), **QUICK).fit(*line()),
+    "haar": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="haar"), **QUICK).fit(*line()),
+    "db4": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="db4", blocks=("radial",)), **QUICK).fit(*line()),
     "paper": lambda: RWFRegressor.from_paper(40, **QUICK).fit(*line()),
     "nystrom": lambda: RWFRegressor(40, prior="nystrom", **QUICK).fit(*plane()),
     "all rows": lambda: RWFRegressor(prior="nystrom", **QUICK).fit(*plane(60)),
     "mixed": lambda: RWFRegressor(
-        40, prior="nystrom", second_opinion=False, **QUICK
+        40, prior="nystrom", neighbors=None, **QUICK
     ).fit(*plane(3100)),
     "multiscale": lambda: RWFRegressor(60, prior="multiscale", noise="constant", **QUICK).fit(
         *line()
     ),
-    "varying": lambda: RWFRegressor(60, prior="multiscale", noise="varying", **QUICK).fit(*line()),
+    "varying": lambda: RWFRegressor(60, prior="multiscale", noise="heteroscedastic", **QUICK).fit(*line()),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
     "outputs": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line(outputs=3)),
     "spike_slab": sparse,
     "tree": lambda: RWFRegressor(300, solver="multifrontal", **QUICK).fit(*terrain()),
     "varying tree": lambda: RWFRegressor(
-        200, solver="multifrontal", noise="varying", **QUICK
+        200, solver="multifrontal", noise="heteroscedastic", **QUICK
     ).fit(*line(600)),
     "RFF": lambda: RFFRegressor(40, kernel="matern32", n_blocks=2, **QUICK).fit(*plane()),
     "root": lambda: RWFRegressor(60, prior="random_features", **QUICK).fit(*exact()),
     "opinion": lambda: RWFRegressor(
-        60, solver="multifrontal", second_opinion=True, **QUICK
+        60, solver="multifrontal", neighbors=16, **QUICK
     ).fit(*terrain(1200)),
 }  # fmt: skip
 DATA = {"nystrom", "all rows", "mixed", "RFF"}
@@ -223,10 +219,10 @@ def test_further_rows_change_a_loaded_model_as_they_change_the_first(name, path)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["multiscale", "root", "spike_slab", "tree", "opinion"])
 def test_loaded_parts_are_merged(name, path):
-    blank = saved(fitted(name).without_rows(), path)
+    blank = saved(fitted(name).empty_copy(), path)
     X = queries(blank)
     left, right = (
-        blank.without_rows().partial_fit(X[rows], X[rows].sum(axis=1) + 25)
+        blank.empty_copy().partial_fit(X[rows], X[rows].sum(axis=1) + 25)
         for rows in (slice(0, 12), slice(12, 24))
     )
     whole = copy.copy(left).merge(right)
@@ -326,7 +322,7 @@ def test_rows_are_saved_only_if_they_may_be(path):
     with pytest.raises(ValueError, match="pass with_rows=True"):
         model.save(path, with_rows=False)
     assert not path.exists()
-    with pytest.warns(RowsInFileWarning, match="second_opinion=False"):
+    with pytest.warns(RowsInFileWarning, match="neighbors=None"):
         model.save(path)
     assert isinstance(rwf.load(path).correction_, NeighborBlend)
 
@@ -354,14 +350,14 @@ def shifts_of_mine(X, m, rng):
 
 @pytest.mark.parametrize("wavelet", [Sombrero(), Subclass()])
 def test_code_of_the_user_is_refused_with_advice(wavelet, path):
-    model = RWFRegressor(10, wavelet=wavelet, **QUICK).fit(*line(60))
+    model = RWFRegressor(10, prior=RandomFeatures(wavelet=wavelet), **QUICK).fit(*line(60))
     with pytest.raises(UnsavableModelError, match=r"use one of its wavelets.*or keep"):
         model.save(path)
     assert not path.exists()
 
 
 def test_a_function_for_shifts_can_be_put_away(path):
-    model = RWFRegressor(10, shifts=shifts_of_mine, **QUICK).fit(*line(60))
+    model = RWFRegressor(10, prior=RandomFeatures(shifts=shifts_of_mine), **QUICK).fit(*line(60))
     with pytest.raises(UnsavableModelError, match=r"set_params\(shifts='data'\)"):
         model.save(path)
     assert_same(saved(model.set_params(shifts="data"), path), model)
@@ -372,7 +368,7 @@ def test_other_things_that_cannot_be_saved(path):
         RWFRegressor().save(path)
     with pytest.raises(UnsavableModelError, match="MyRegressor is a class of your own"):
         MyRegressor(10, **QUICK).fit(*line(60)).save(path)
-    high = RWFRegressor(10, wavelet=CompactHat(2000), **QUICK).fit(*line(60))
+    high = RWFRegressor(10, prior=RandomFeatures(wavelet=CompactHat(2000)), **QUICK).fit(*line(60))
     with pytest.raises(UnsavableModelError, match="order of 2000 is too high"):
         high.save(path)
 
@@ -397,7 +393,7 @@ def test_records_name_every_field():
 @cache
 def small_file():
     """Bytes of a file with features, statistics and noise that varies."""
-    model = RWFRegressor(20, prior="multiscale", noise="varying", **QUICK).fit(*line(80))
+    model = RWFRegressor(20, prior="multiscale", noise="heteroscedastic", **QUICK).fit(*line(80))
     return _bytes(model)
 
 

@@ -75,7 +75,7 @@ def test_the_number_of_atoms_by_rows():
 def test_many_rows_of_some_columns_are_mixed(n, d, options, mixed, rng):
     X = rng.uniform(2.0, 5.0, (n, d))
     y = 7.0 + np.sin(3 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=n)
-    settings = {"n_restarts": 0, "max_iter": 3, "second_opinion": False, "random_state": 0}
+    settings = {"n_restarts": 0, "max_iter": 3, "neighbors": None, "random_state": 0}
     model = RWFRegressor(30, **settings, **options).fit(X, y)
     mixing = model.model_.projected.kernel.mixing
     assert (mixing is not None) == mixed

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
-from rwf import RWFRegressor
+from rwf import Adaptive, RandomFeatures, RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.features import ConstantFamily, LinearFamily
@@ -215,7 +215,7 @@ def test_haar_atoms_are_not_finer_than_their_rows_allow(rng):
 def test_oriented_atoms_turn_along_a_cliff(rng):
     X = rng.uniform(-1, 1, (2500, 2))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1.0, -1.0) + 0.1 * rng.normal(size=2500)
-    model = RWFRegressor(60, prior="adaptive", wavelet=Cliff(), random_state=1).fit(X, y)
+    model = RWFRegressor(60, prior=Adaptive(wavelet=Cliff()), random_state=1).fit(X, y)
     atoms = joined_atoms(model.model_.shape.features)
     across = np.abs(atoms.directions @ np.array([1.0, 1.0]) / np.sqrt(2))
     near = np.abs(atoms.shifts.sum(axis=1)) < 0.5
@@ -252,9 +252,7 @@ def test_a_row_without_atoms_is_warned_about(prior, rng):
 def test_without_filling_variance_vanishes_far_away(rng):
     x = rng.uniform(size=(300, 1))
     y = np.sin(9 * x[:, 0]) + 0.1 * rng.normal(size=300)
-    model = RWFRegressor(100, prior="multiscale", fill=False, trend="none", random_state=0).fit(
-        x, y
-    )
+    model = RWFRegressor(100, prior="multiscale", trend="none", random_state=0).fit(x, y)
     _, std = model.predict_function(np.array([[100.0]]))
     assert std.max() < 1e-6
 
@@ -267,8 +265,8 @@ def test_rows_in_pieces_give_the_same_model(prior, rng):
     x = rng.uniform(size=(240, 1))
     y = np.sin(20 * x[:, 0]) + 0.1 * rng.normal(size=240)
     whole = RWFRegressor(60, prior=prior, random_state=0).fit(x, y)
-    left = whole.without_rows().partial_fit(x[:100], y[:100])
-    right = whole.without_rows().partial_fit(x[100:], y[100:])
+    left = whole.empty_copy().partial_fit(x[:100], y[:100])
+    right = whole.empty_copy().partial_fit(x[100:], y[100:])
     left.merge(right)
     assert_allclose(left.predict(x), whole.predict(x), rtol=1e-7, atol=1e-9)
 
@@ -289,7 +287,7 @@ def test_too_many_columns_are_refused(prior, rng):
 
 def test_cells_have_no_use_for_parameters_of_independent_weights(rng):
     with pytest.raises(ValueError, match="no use for wavelet"):
-        RWFRegressor(prior="multiscale", wavelet="haar").fit(rng.normal(size=(9, 1)), np.zeros(9))
+        RWFRegressor(prior=RandomFeatures(wavelet="haar")).fit(rng.normal(size=(9, 1)), np.zeros(9))
 
 
 # ------------------------------------------------------------------------------- noise that varies
@@ -315,7 +313,7 @@ def test_constant_noise_is_left_alone_and_varying_can_be_forced(rng):
     x = rng.uniform(size=(400, 1))
     y = np.sin(6 * x[:, 0]) + 0.2 * rng.normal(size=400)
     assert RWFRegressor(50, prior="multiscale", random_state=0).fit(x, y).model_.noise is None
-    forced = RWFRegressor(50, prior="multiscale", noise="varying", random_state=0).fit(x, y)
+    forced = RWFRegressor(50, prior="multiscale", noise="heteroscedastic", random_state=0).fit(x, y)
     v = forced.model_.relative_noise(x)
     assert 1.0 < v.max() / v.min() < 4.0
     with pytest.raises(ValueError, match="noise='often' is unknown"):
@@ -327,12 +325,12 @@ def test_varying_noise_improves_the_density_and_streams(rng):
     nll = {}
     for noise in ("constant", "auto"):
         model = RWFRegressor(
-            60, prior="multiscale", noise=noise, error_bars="global", random_state=0
+            60, prior="multiscale", noise=noise, calibration="global", random_state=0
         ).fit(x[::2], y[::2])
         mean, std = model.predict(x[1::2], return_std=True)
         nll[noise] = np.mean(np.log(std) + 0.5 * ((y[1::2] - mean) / std) ** 2)
     assert nll["auto"] < nll["constant"] - 0.15
-    parts = model.without_rows().partial_fit(x[:100:2], y[:100:2])
+    parts = model.empty_copy().partial_fit(x[:100:2], y[:100:2])
     parts.partial_fit(x[100::2], y[100::2])
     assert_allclose(parts.predict(x), model.predict(x), rtol=1e-7, atol=1e-9)
     assert_allclose(parts.log_marginal_likelihood(), model.log_marginal_likelihood(), rtol=1e-7)

@@ -19,7 +19,13 @@ from numpy.testing import assert_allclose
 
 from contracts import WAVELETS
 from experiments import theory as figure
-from rwf import RandomFourierFeatures, RandomWaveletFeatures, RFFRegressor, RWFRegressor
+from rwf import (
+    RandomFeatures,
+    RandomFourierFeatures,
+    RandomWaveletFeatures,
+    RFFRegressor,
+    RWFRegressor,
+)
 from rwf.features import (
     FourierFamily,
     LinearFamily,
@@ -523,7 +529,7 @@ def test_fitted_models_have_an_index_too(rng):
     """Rows crowd to the left: wavelets at rows follow them, Fourier features cannot."""
     y = np.sin(9 * CROWDED[:, 0])
     settings = {"random_state": 0, "n_restarts": 0, "max_iter": 5, "log_skewed": False}
-    wavelets = RWFRegressor(600, prior="random_features", blocks=("radial",), **settings)
+    wavelets = RWFRegressor(600, prior=RandomFeatures(blocks=("radial",)), **settings)
     index = stationarity_index(wavelets.fit(CROWDED, y), CROWDED)
     assert index.value > 5 * index.standard_error > 0
     waves = RFFRegressor(200, **settings)

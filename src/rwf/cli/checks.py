@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
@@ -64,3 +64,14 @@ def load_model(path: Path) -> TableModel:
 def names_in(text: str | None) -> list[str] | None:
     """Names of columns with commas between them."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def neighbors_in(text: str) -> int | Literal["auto"] | None:
+    """The option --neighbors: a number, "auto" or "none"."""
+    if text == "auto":
+        return "auto"
+    if text == "none":
+        return None
+    if text.isdigit() and int(text) >= 2:
+        return int(text)
+    raise UsageError(f"--neighbors {text} must be 'auto', 'none', or a number of at least 2.")

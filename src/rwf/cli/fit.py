@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rwf.cli.app import app
-from rwf.cli.checks import check_input, check_output, names_in
+from rwf.cli.checks import check_input, check_output, names_in, neighbors_in
 from rwf.cli.terminal import (
     Force,
     Json,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
 
 
-KEEPS_ROWS = "with all its rows, as the nearest are asked too (--no-second-opinion leaves them out)"
+KEEPS_ROWS = "with all its rows, for the nearest-neighbour GP (--neighbors none leaves them out)"
 
 
 class Missing(StrEnum):
@@ -79,13 +79,13 @@ def fit(
     n_components: Annotated[
         int | None, typer.Option(min=1, help="Feature columns; chosen by the rows if not given.")
     ] = None,
-    second_opinion: Annotated[
-        bool | None,
+    neighbors: Annotated[
+        str,
         typer.Option(
-            help="Ask the nearest rows too, which are then kept in the model file. If not given, "
-            "up to 10,000 rows of four or more columns are asked where that helps."
+            help="Blend with the GP of so many nearest rows, which are then stored in the model "
+            "file: a number, 'auto' (where that helps), or 'none'."
         ),
-    ] = None,
+    ] = "auto",
     n_restarts: Annotated[int, typer.Option(min=0, help="Starts after the first.")] = 2,
     max_iter: Annotated[int, typer.Option(min=1, help="Iterations for the shape.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
@@ -107,7 +107,7 @@ def fit(
     regressor = RWFRegressor(
         n_components,
         prior=prior.value,
-        second_opinion="auto" if second_opinion is None else second_opinion,
+        neighbors=neighbors_in(neighbors),
         n_restarts=n_restarts,
         max_iter=max_iter,
         random_state=seed,

@@ -47,7 +47,7 @@ def update(
         found = load_model(model)
         before = 0.0 if fresh else found.regressor.model_.n_rows
         if fresh:
-            found = found.without_rows()
+            found = found.empty_copy()
         found.partial_fit(data).save(place, with_rows=True)
     after = found.regressor.model_.n_rows
     if as_json:

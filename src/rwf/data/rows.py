@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -108,6 +108,23 @@ class Block:
             return row_sum.gather(itertools.islice(self.parts(row_sum.size), worker, None, workers))
 
         return functools.reduce(row_sum.add, in_parallel(share, range(workers)))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows seen through a function of blocks, such as a change of units, applied as they pass."""
+
+    rows: Rows
+    change: Callable[[Block], Block]
+
+    @property
+    def n_outputs(self) -> int:
+        return self.rows.n_outputs
+
+    def total(self, row_sum: RowSum[Sum]) -> Sum:
+        """The sum over all rows."""
+        gather, change = row_sum.gather, self.change
+        return self.rows.total(replace(row_sum, gather=lambda parts: gather(map(change, parts))))
 
 
 def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:

@@ -19,8 +19,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.models.base import Model
-from rwf.models.dense import DenseModel
-from rwf.models.tree import TreeModel
+from rwf.models.gaussian import GaussianModel, gaussian
 
 FEW_SCALES = 16
 """Up to so many distinct scales have a row each."""
@@ -55,8 +54,8 @@ class AtomTable:
 def atom_table(model: Model, output: int = 0) -> AtomTable:
     """The atoms of a model whose weights are independent a priori."""
     fitted = _with_atoms(model)
-    scaler, stack = fitted.scaler, fitted.shape.features
-    y_unit, x_unit = float(scaler.y.scale[output]), scaler.X.scale[scaler.columns]
+    units, stack = fitted.units, fitted.features
+    y_unit, x_unit = float(units.y.scale[output]), units.X.scale[units.columns]
     posterior = fitted.fits[output].posterior
     columns, scales, shifts, factors = [], [], [], []
     for block, part in enumerate(stack.maps):
@@ -64,7 +63,7 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
             copies = part.n_features // part.n_atoms
             columns.append(np.flatnonzero(stack.blocks == block))
             scales.append(np.tile(np.exp(np.log(part.widths * x_unit).mean(axis=1)), copies))
-            places = scaler.original_inputs(part.shifts)[:, scaler.columns]
+            places = units.original_inputs(part.shifts)[:, units.columns]
             shifts.append(np.tile(places, (copies, 1)))
             factors.append(np.tile(part.factors, copies))
     which = np.concatenate(columns)
@@ -79,22 +78,21 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
     )
 
 
-def _with_atoms(model: Model) -> DenseModel | TreeModel:
+def _with_atoms(model: Model) -> GaussianModel:
     """The model, if it has atoms with weights of their own, and inputs that keep their units."""
-    if not isinstance(model, DenseModel | TreeModel) or not any(
-        isinstance(part, WaveletMap) for part in model.maps
-    ):
+    found = gaussian(model)
+    if found is None or not any(isinstance(part, WaveletMap) for part in found.maps):
         raise ValueError(
             "the weights of this model do not belong to wavelets of one scale and place each: "
             "fit with prior='multiscale', 'adaptive' or 'random_features' to see scale and place."
         )
-    logarithm = model.scaler.logarithm
-    if logarithm is not None and logarithm.chosen[model.scaler.columns].any():
+    logarithm = found.units.logarithm
+    if logarithm is not None and logarithm.chosen[found.units.columns].any():
         raise ValueError(
             "a skewed input column was replaced by its logarithm, where one scale has many "
             "widths: fit with log_skewed=False to see scales in the units of X."
         )
-    return model
+    return found
 
 
 def scale_edges(scales: Array) -> Array:
@@ -110,13 +108,14 @@ def scale_edges(scales: Array) -> Array:
     return edges
 
 
-def components(model: DenseModel | TreeModel, table: AtomTable, X: Array) -> tuple[Array, Array]:
+def components(model: Model, table: AtomTable, X: Array) -> tuple[Array, Array]:
     """Edges of the rows in scale, shape (r + 1,), and f_r at places, shape (r, n)."""
     edges = scale_edges(table.scales)
     row = np.clip(np.searchsorted(edges, table.scales, side="right") - 1, 0, len(edges) - 2)
-    weights = np.zeros((model.n_features, len(edges) - 1))
+    fitted = _with_atoms(model)
+    weights = np.zeros((fitted.features.n_features, len(edges) - 1))
     weights[table.columns, row] = table.weights
-    return edges, model.times(X, weights).T
+    return edges, fitted.times(fitted.units.inputs(X), weights).T
 
 
 @dataclass(frozen=True)
@@ -154,8 +153,7 @@ def scalogram(model: Model, axes: Sequence[Array], output: int = 0) -> Scalogram
         axes: places along every input column, in increasing order.
         output: which output.
     """
-    fitted = _with_atoms(model)
-    edges, found = components(fitted, atom_table(model, output), grid(axes))
+    edges, found = components(model, atom_table(model, output), grid(axes))
     energy = found.reshape(len(found), *(len(x) for x in reversed(axes))) ** 2
     result = Scalogram(edges, energy)
     for axis, x in enumerate(reversed(axes)):
@@ -191,14 +189,17 @@ def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = Fa
         output: which output.
         trend: whether the constant and the slopes count, whose priors are wide.
     """
-    if not isinstance(model, DenseModel):
+    fitted = gaussian(model)
+    if fitted is None or fitted.solver != "dense":
         raise ValueError(
-            "sparse weights have no prior variance of their own: fit with prior='multiscale', "
-            "'adaptive', 'random_features' or 'nystrom'."
+            "a spike-and-slab prior has no prior variance of its own, and a lattice on the "
+            "multifrontal solver no feature matrix: fit with solver='dense' and "
+            "prior='multiscale', 'adaptive', 'random_features' or 'nystrom'."
         )
-    counts = np.array([trend or isinstance(part, AtomMap) for part in model.maps])
-    variances = model.prior_variances[:, output] * counts[model.shape.features.blocks]
-    deviation: Array = np.sqrt(model.features(X) ** 2 @ variances)
+    counts = np.array([trend or isinstance(part, AtomMap) for part in fitted.maps])
+    variances = model.summary.prior_variances[:, output] * counts[fitted.features.blocks]
+    Z = np.asarray(fitted.features(fitted.units.inputs(X)), dtype=np.float64)
+    deviation: Array = np.sqrt(Z**2 @ variances)
     return deviation
 
 
@@ -252,5 +253,5 @@ def usual_range(model: Model) -> Array:
         low, high = (shifts + widths)[narrow].min(axis=0), (shifts - widths)[narrow].max(axis=0)
     else:
         low, high = shifts.min(axis=0), shifts.max(axis=0)
-    ends = model.scaler.original_inputs(np.stack([low, high]))
-    return ends[:, model.scaler.columns].T
+    ends = model.units.original_inputs(np.stack([low, high]))
+    return ends[:, model.units.columns].T

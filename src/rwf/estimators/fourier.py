@@ -1,40 +1,38 @@
-"""Random Fourier features on the same engine: the stationary regressor to compare with."""
+"""Random Fourier features with the same solver: the stationary regressor to compare with."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from rwf.data.scaling import Standardizer
-from rwf.estimators.base import ErrorBars, FeatureRegressor, Trend, Variances, is_count
+from rwf.estimators.base import FeatureRegressor
 from rwf.estimators.random_state import RandomState
-from rwf.features import Family, FourierFamily
-from rwf.models.noise import Noise
+from rwf.priors import Fourier, Prior
+from rwf.priors.base import CalibrationMode, Metric, Trend
+from rwf.priors.random_features import Variances
 
 
 class RFFRegressor(FeatureRegressor):
-    r"""Gaussian-process regression with random Fourier features: stationary, on the same engine.
+    r"""Gaussian-process regression with random Fourier features of a stationary kernel.
 
     Args:
         n_components: feature columns, two per frequency; ``None`` takes as many as rows, within
             100 and 2000.
         kernel: "se", "matern12", "matern32" or "matern52".
         n_blocks: sums of kernels with their own length-scales and amplitude.
-        ard: one length-scale per column and block, instead of one in all.
-        log_skewed: with ``ard``, replace strongly skewed input columns by their logarithms.
+        metric: "ard" for one length-scale per column and block, which is also "auto", or
+            "isotropic" for one in all.
         trend: "linear", "constant" or "none".
-        noise: "constant", "varying" for a variance that changes with x, or "auto", which decides by
-            leave-one-out densities for up to three columns and takes "constant" for more.
-        error_bars: "local" lets error bars follow the size of leave-one-out errors by place, in up
-            to three columns and where that raises their density; "global", as is usual for a
-            stationary model, does not.
+        noise: "constant", "heteroscedastic" for a variance that changes with x, or "auto", which
+            chooses by leave-one-out densities for up to three columns and is "constant" for more.
+        calibration: "global" multiplies all variances by a factor learned from leave-one-out
+            errors; "local" lets it vary with x, in up to three columns; ``None`` is the raw
+            posterior.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
-        max_iter: iterations of L-BFGS for the shape.
-        n_restarts: further starts; the one of highest evidence wins.
+        log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
+            isotropic.
+        max_iter: iterations of L-BFGS.
+        n_restarts: further starting points; the one of highest evidence wins.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error.
     """
-
-    fill = False  # cosines do not vanish anywhere
 
     def __init__(
         self,
@@ -42,12 +40,12 @@ class RFFRegressor(FeatureRegressor):
         *,
         kernel: str = "se",
         n_blocks: int = 1,
-        ard: bool = True,
-        log_skewed: bool = True,
+        metric: Metric = "auto",
         trend: Trend = "linear",
-        noise: Noise = "auto",
-        error_bars: ErrorBars = "global",
+        noise: str = "auto",
+        calibration: CalibrationMode = "global",
         variances: Variances = "block",
+        log_skewed: bool = True,
         max_iter: int = 60,
         n_restarts: int = 2,
         random_state: RandomState = None,
@@ -56,20 +54,16 @@ class RFFRegressor(FeatureRegressor):
         self.n_components = n_components
         self.kernel = kernel
         self.n_blocks = n_blocks
-        self.ard = ard
-        self.log_skewed = log_skewed
+        self.metric = metric
         self.trend = trend
         self.noise = noise
-        self.error_bars = error_bars
+        self.calibration = calibration
         self.variances = variances
+        self.log_skewed = log_skewed
         self.max_iter = max_iter
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
 
-    def _families(self, scaler: Standardizer) -> list[Family]:
-        if not is_count(self.n_blocks):
-            raise ValueError(f"n_blocks={self.n_blocks!r} must be a positive integer.")
-        length = float(np.sqrt(len(scaler.columns))) if self.ard else 1.0
-        family: Family = FourierFamily(self.kernel, length, self.ard)
-        return [family] * self.n_blocks
+    def _prior(self) -> Prior:
+        return Fourier(self.kernel, self.n_blocks, self.variances)

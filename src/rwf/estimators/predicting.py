@@ -21,19 +21,15 @@ from rwf.estimators.random_state import RandomState, generator
 from rwf.estimators.validation import check_inputs, open_checked
 from rwf.features.inducing import ProjectedFeatures
 from rwf.models.base import Model
-from rwf.models.blended import NeighborBlend
-from rwf.models.correction import Corrected, Correction
-from rwf.uncertainty.calibration import Calibration
 
 NO_ATOMS = 1e-3
-"""Coverage below which a row counts as having no atoms nearby."""
+"""Support below which a row counts as having no atoms nearby."""
 
 
 class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """All that can be asked of a regressor that has a model, however it was learned."""
 
     model_: Model
-    correction_: Correction | None
     _single_output: bool
     _by_name: bool = False  # whether columns were given by their names
 
@@ -68,9 +64,9 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         """Results of a function of inputs, block by block, joined; of Dask's, Dask arrays."""
         reader = self._open(X)
         if isinstance(reader, PartitionReader):
-            scaler = self.model_.scaler
-            # One row tells shapes, and makes here what predictions of all rows have in common.
-            some = scaler.original_inputs(np.zeros((1, len(scaler.columns))))
+            units = self.model_.units
+            # One row tells shapes, and computes here what predictions of all rows share.
+            some = units.original_inputs(np.zeros((1, len(units.columns))))
             return lazily(reader, function, function(some))
         found = [function(inputs) for inputs in self._input_blocks(X, reader)]
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -110,64 +106,55 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             raise ValueError("ask for return_std or return_cov, not both.")
         if return_cov:
             inputs = self._fitted_inputs(X)
-            self._warn_if_far(self._coverage(inputs))
-            c, mean = self._corrected(inputs), self.model_.mean(inputs)
-            covariance = c.factor[:, None] * c.factor * self.model_.covariance(inputs)
-            return self._squeeze(mean + c.shift), self._squeeze(covariance)
+            mean, _, support = self._mean_and_std(inputs)
+            self._warn_if_far(support)
+            covariance = self.model_.covariance(self.model_.units.inputs(inputs))
+            return self._squeeze(mean), self._squeeze(covariance * self.model_.units.y.scale**2)
         if return_std:
-            mean, std, coverage = self._by_block(X, self._mean_and_std)
-            self._warn_if_far(coverage)
+            mean, std, support = self._by_block(X, self._mean_and_std)
+            self._warn_if_far(support)
             return self._squeeze(mean), self._squeeze(std)
         (mean,) = self._by_block(X, self._mean)
         return self._squeeze(mean)
 
     def _mean(self, inputs: Array) -> tuple[Array]:
-        mean = self.model_.mean(inputs)
-        if isinstance(self.correction_, NeighborBlend):
-            mean = mean + self._corrected(inputs).shift
-        return (mean,)
+        units = self.model_.units
+        return (units.y.inverse(self.model_.mean(units.inputs(inputs))),)
 
     def _mean_and_std(self, inputs: Array) -> tuple[Array, Array, Array]:
-        """Mean, standard deviation, and coverage."""
-        c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs)
-        return mean + c.shift, c.factor * std, self._coverage(inputs)
+        """Mean, standard deviation of y, and support."""
+        units = self.model_.units
+        p = self.model_.predict(units.inputs(inputs))
+        return units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale, p.support
 
-    def _corrected(self, inputs: Array) -> Corrected:
-        """By what the model's predictions change."""
-        if self.correction_ is None:
-            return Corrected.unchanged(len(inputs), self.model_.n_outputs)
-        return self.correction_.at(self.model_, inputs)
-
-    def _coverage(self, inputs: Array) -> Array:
-        """Coverage, shape (n,), where it matters for error bars; else ones."""
-        return self.model_.coverage(inputs) if self.model_.filled else np.ones(len(inputs))
-
-    def _warn_if_far(self, coverage: Array) -> None:
-        if is_collection(coverage):
-            return  # nothing is predicted yet
-        count = int((coverage < NO_ATOMS).sum())
+    def _warn_if_far(self, support: Array) -> None:
+        if is_collection(support) or not self.model_.summary.reverts:
+            return  # nothing is predicted yet, or the variance stays that of the posterior
+        count = int((support < NO_ATOMS).sum())
         if count:
             warnings.warn(
-                f"{count} of {len(coverage)} rows have no atoms nearby: what is predicted there is "
-                "the trend and the prior's variance. coverage(X) says how far each row is.",
+                f"{count} of {len(support)} rows have no atoms nearby: their prediction is the "
+                "trend, with the variance of the prior. support(X) says how far each row is.",
                 NoAtomsNearbyWarning,
                 stacklevel=3,
             )
 
-    def coverage(self, X: Data) -> Array:
+    def support(self, X: Data) -> Array:
         """The share of the prior variance of f that atoms carry at rows, shape (n,).
 
-        One among the data, falling to zero where the model has no atoms and knows only its prior.
+        One among the data, falling to zero where there are no atoms and the model knows only its
+        prior.
         """
-        (share,) = self._by_block(X, lambda inputs: (self.model_.coverage(inputs),))
+        (share,) = self._by_block(X, lambda inputs: self._mean_and_std(inputs)[2:])
         return share
 
     def predict_function(self, X: Data) -> tuple[Array, Array]:
         """Mean and standard deviation of f itself, without the noise of a new observation."""
 
         def found(inputs: Array) -> tuple[Array, Array]:
-            c, (mean, std) = self._corrected(inputs), self.model_.predict(inputs, noise=False)
-            return mean + c.shift, c.factor * std
+            units = self.model_.units
+            p = self.model_.predict(units.inputs(inputs))
+            return units.y.inverse(p.mean), np.sqrt(p.function_variance) * units.y.scale
 
         mean, std = self._by_block(X, found)
         return self._squeeze(mean), self._squeeze(std)
@@ -194,18 +181,12 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         mean, std = self.predict(X, return_std=True)
         if calibration == "gaussian":
             reach = np.full(self.model_.n_outputs, ndtri(0.5 + coverage / 2))
-        elif self._calibration is None:
+        elif self.model_.calibration is None:
             raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
         else:
-            reach = self._calibration.reach(coverage)
+            reach = self.model_.calibration.reach(coverage)
         half = self._squeeze(reach) * std
         return mean - half, mean + half
-
-    @property
-    def _calibration(self) -> Calibration | None:
-        """Leave-one-out errors over the standard deviations of predictions."""
-        found = self.model_ if self.correction_ is None else self.correction_
-        return found.calibration
 
     def sample_y(
         self,
@@ -219,18 +200,23 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
         Each draw is one set of weights, so a whole function; ``noise=False`` leaves the noise off.
         """
-        inputs = self._fitted_inputs(X)
-        draws = self.model_.sample(inputs, n_samples, noise, generator(random_state))
-        if self.correction_ is not None:
-            c, mean = self._corrected(inputs), self.model_.mean(inputs)
-            deviations = c.factor[..., None] * (draws - mean[..., None])
-            draws = (mean + c.shift)[..., None] + deviations
+        inputs, units = self._fitted_inputs(X), self.model_.units
+        rng = generator(random_state)
+        draws = self.model_.sample(units.inputs(inputs), n_samples, rng, noise=noise)
+        draws = draws * units.y.scale[:, None] + units.y.center[:, None]
         return draws[:, 0] if self._single_output else draws
 
     def log_marginal_likelihood(self) -> float:
         """log p(y) of all rows seen, in the units of y, at the fitted parameters."""
         check_is_fitted(self)
-        return self.model_.log_evidence
+        found = self.model_.summary.log_evidence
+        if found is None:
+            raise AttributeError(
+                "the weights of a spike-and-slab prior are sampled, and their evidence is not "
+                "known: compare models by held-out rows, or by fit_report_.nll, a leave-one-out "
+                "score."
+            )
+        return found
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
@@ -241,37 +227,37 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def noise_variance_(self) -> float | Array:
         """σ² in squared units of y; one per output if there are several.
 
-        It includes what atoms miss on average, and the enlargement by leave-one-out errors.
+        It includes what the features miss on average, and the calibration factor.
         """
-        noise = self.model_.noise_variances
+        noise = self.model_.summary.noise_variances
         return float(noise[0]) if self._single_output else noise
 
     @property
     def prior_variances_(self) -> Array:
         """The diagonal of Λ in squared units of y, shape (p,), or (p, k) for several outputs."""
-        return self._squeeze(self.model_.prior_variances)
+        return self._squeeze(self.model_.summary.prior_variances)
 
     @property
     def n_features_out_(self) -> int:
         """Columns of the feature matrix, trend included."""
-        return self.model_.n_features
+        return sum(part.n_features for part in self.model_.maps)
 
     @property
     def length_scales_(self) -> Array:
         """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns.
 
-        Where columns are mixed, it is how far a column must move alone.
+        With a full metric, it is how far a column must move alone.
         """
-        scaler, lengths = self.model_.scaler, []
+        units, lengths = self.model_.units, []
         for part in self.model_.maps:
             if isinstance(part, ProjectedFeatures):
                 lengths += list(part.kernel.lengths)
             elif part.n_lengths:
                 lengths.append(np.exp(part.theta[: part.n_lengths]))
-        table = np.full((len(lengths), len(scaler.X.center)), np.nan)
+        table = np.full((len(lengths), len(units.X.center)), np.nan)
         for row, length in zip(table, lengths, strict=True):
-            row[scaler.columns] = length
-        return table * scaler.X.scale
+            row[units.columns] = length
+        return table * units.X.scale
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -34,7 +34,6 @@ from rwf.diagnostics.scores import Prediction, Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.regressor import RWFRegressor
-from rwf.models.blended import NeighborBlend
 from rwf.persistence import save
 
 Regressor: TypeAlias = RWFRegressor | RFFRegressor
@@ -147,9 +146,9 @@ class TableModel:
         self.regressor.partial_fit(_rows(EncodedReader.of(table, self.schema, targets=True)))
         return self
 
-    def without_rows(self) -> Self:
+    def empty_copy(self) -> Self:
         """The same columns and features, and no rows, to be given to ``partial_fit``."""
-        return type(self)(self.schema, self.regressor.without_rows(), self.scores)
+        return type(self)(self.schema, self.regressor.empty_copy(), self.scores)
 
     def merge(self, other: Self) -> Self:
         """Add the rows that another model has seen, of the same columns and features."""
@@ -237,7 +236,7 @@ class TableModel:
     @property
     def keeps_rows(self) -> bool:
         """Whether the model, and so its file, holds all training rows."""
-        return isinstance(self.regressor.correction_, NeighborBlend)
+        return self.regressor.model_.summary.keeps_rows
 
     def save(self, path: str | os.PathLike[str], *, with_rows: bool | None = None) -> None:
         """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.

@@ -1,41 +1,168 @@
-"""The whole fit: learn the shape on a sample of rows, then make one pass over all of them."""
+"""The whole fit: sample → scale → learn → condition → calibrate → blend → report.
+
+Rows in memory and rows of a stream take the same steps. Hyperparameters are learned on a sample;
+the model of all rows follows from one pass over them.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rwf.data.cluster import draw, rows_of
 from rwf.data.readers import Reader
-from rwf.data.rows import Block, distinct, sample
-from rwf.data.scaling import Standardizer
-from rwf.data.stream import PartialSums, read_all
+from rwf.data.rows import Block, Mapped, Rows, distinct, sample
+from rwf.data.stream import read_all
+from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.report import FitReport, report_on
 from rwf.inference.trials import Progress
 from rwf.models.base import LOW_DIMENSION, Model
-from rwf.models.blended import learn_neighbor_blend
-from rwf.models.correction import Correction
-from rwf.models.dense import DenseModel
-from rwf.models.noise import Source
-from rwf.priors.base import SAMPLE_ROWS, FitConfig, LearnedPrior, LearningTask, Prior, some_rows
-from rwf.priors.building import build
-from rwf.priors.recipes import SpikeSlab
+from rwf.models.blended import blend_neighbors
+from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated_model
+from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
-"""Rows of a stream on which recipes learn that want all rows, such as the tree's."""
-
+"""Rows of a stream on which priors learn that would use all rows."""
 
 NEIGHBOR_ROWS = 100_000
-"""Up to so many rows of a table the nearest ones are asked, unless somebody decides."""
+"""Rows up to which a blend with nearest neighbours is tried by default."""
+
+Fitted = tuple[Model, FitReport]
+
+
+def fit(
+    rows: Block, prior: Prior, config: FitConfig, rng: np.random.Generator, progress: Progress
+) -> Fitted:
+    """Fit rows that are in memory, in their own units."""
+    watch, n = Stopwatch(), len(rows)
+    prior = prior.for_rows(n, rows.X.shape[1], config)
+    n_components = config.n_components or prior.n_components(n)
+    size = max(prior.sample_rows, 2 * n_components)
+    complete = n <= size
+    known = sample(rows, size, rng)
+    units = config.units(known if complete else rows)
+    task = LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
+    learned = prior.learn(task)
+    watch.lap("learning")
+    # A complete sample is in canonical order, so that not even rounding depends on that of rows.
+    everything = task.known if complete else Mapped(rows, units.rows)
+    return condition(learned, task, everything, n, watch, in_memory=None if complete else rows)
+
+
+def fit_stream(
+    reader: Reader,
+    prior: Prior,
+    config: FitConfig,
+    rng: np.random.Generator,
+    progress: Progress,
+    checkpoint: Checkpointer | None = None,
+) -> Fitted:
+    """Fit rows that need not fit into memory.
+
+    The first pass checks and counts them, and draws the sample that :func:`fit` would draw. Rows
+    that are no more than the sample are fitted in memory.
+    """
+    watch = Stopwatch()
+    state = None if checkpoint is None else checkpoint.state
+    if state is None:
+        endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
+        if endless.needs_all_rows or isinstance(config.neighbors, int):
+            why = "this prior" if endless.needs_all_rows else f"neighbors={config.neighbors!r}"
+            return fit(read_all(reader, why), prior, config, rng, progress)
+        most = config.n_components or endless.n_components(sys.maxsize)
+        size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
+        drawn, n = draw(reader, size, rng, progress)
+        if n <= size:
+            return fit(drawn, prior, config, rng, progress)
+        watch.lap("first pass")
+        state = _learn_sample(distinct(drawn), n, prior, config, rng, progress, watch)
+        if checkpoint is not None:
+            checkpoint.begin(state)
+    rng = np.random.default_rng(state.seed)
+    task = LearningTask(state.units, state.known, False, state.n_components, config, rng, progress)
+    rows = Mapped(rows_of(reader, state.n_rows, progress, checkpoint), state.units.rows)
+    watch.seconds = dict(state.seconds)
+    try:
+        found = condition(state.learned, task, rows, state.n_rows, watch)
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            checkpoint.flush()
+        raise
+    if checkpoint is not None:
+        checkpoint.finish()
+    return found
+
+
+def _learn_sample(
+    drawn: Block,
+    n: int,
+    prior: Prior,
+    config: FitConfig,
+    rng: np.random.Generator,
+    progress: Progress,
+    watch: Stopwatch,
+) -> FitState:
+    """What a prior learns from a sample of the n rows of a stream."""
+    prior = prior.for_rows(n, drawn.X.shape[1], config)
+    n_components = config.n_components or prior.n_components(n)
+    units = config.units(drawn)
+    known = units.rows(drawn)
+    learned = prior.learn(LearningTask(units, known, False, n_components, config, rng, progress))
+    watch.lap("learning")
+    seed = int(rng.integers(2**63))
+    return FitState(units, known, n_components, learned, n, watch.seconds, seed)
+
+
+def condition(
+    learned: LearnedPrior,
+    task: LearningTask,
+    rows: Rows,
+    n: int,
+    watch: Stopwatch,
+    in_memory: Block | None = None,
+) -> Fitted:
+    """The model of all n rows, in standardised units, and a report on it.
+
+    Args:
+        learned: what the prior learned.
+        task: what it learned from.
+        rows: all rows.
+        n: how many these are.
+        watch: seconds by stage.
+        in_memory: all rows in their own units, if they are in memory and not all in the task.
+    """
+    model = calibrated_model(learned, task, rows)
+    watch.lap("conditioning")
+    report = report_on(model, learned, task, n, watch.seconds)
+    watch.lap("report")
+    n_neighbors = _n_neighbors(learned, task, n)
+    everything = task.known if in_memory is None else task.units.rows(in_memory)
+    if n_neighbors and (task.complete or in_memory is not None):
+        model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
+        watch.lap("neighbours")
+    task.progress(
+        f"fitted {report.n_rows} rows with {report.n_features} features: "
+        f"{report.nll:.4f} nats per row"
+    )
+    return model, replace(report, seconds=watch.seconds)
+
+
+def _n_neighbors(learned: LearnedPrior, task: LearningTask, n: int) -> int | None:
+    """How many neighbours to blend with, if any."""
+    wanted = task.config.neighbors
+    if wanted != "auto":
+        return wanted
+    many_inputs = task.known.X.shape[1] > LOW_DIMENSION
+    return NEIGHBORS if learned.blends and many_inputs and n <= NEIGHBOR_ROWS else None
 
 
 @dataclass
-class _Stopwatch:
+class Stopwatch:
+    """Wall-clock seconds by stage."""
+
     seconds: dict[str, float] = field(default_factory=dict)
     begun: float = field(default_factory=time.perf_counter)
 
@@ -43,184 +170,3 @@ class _Stopwatch:
         now = time.perf_counter()
         self.seconds[stage] = now - self.begun
         self.begun = now
-
-
-@dataclass(frozen=True)
-class FitState:
-    """What is known before the pass over all rows: with it, a fit can go on in another process.
-
-    Args:
-        scaler: units.
-        known: the rows that were learned from, in standardised units.
-        size: feature columns that were asked for.
-        learned: the shape, and how it was found.
-        n_rows: how many rows there are.
-        seconds: wall-clock seconds by stage, so far.
-        seed: of what is drawn after learning.
-    """
-
-    scaler: Standardizer
-    known: Block
-    size: int
-    learned: LearnedPrior
-    n_rows: int
-    seconds: dict[str, float]
-    seed: int
-
-
-class Checkpointer(PartialSums, Protocol):
-    """Keeps a fit where it outlives the process."""
-
-    @property
-    def state(self) -> FitState | None:
-        """What an earlier process had learned, if there was one."""
-        ...
-
-    def begin(self, state: FitState) -> None:
-        """Keep what was learned."""
-        ...
-
-    def finish(self) -> None:
-        """The fit is complete, and nothing need be kept."""
-        ...
-
-
-Fitted = tuple[Model, Correction | None, FitReport]
-
-
-def fit(
-    rows: Block, recipe: Prior, settings: FitConfig, rng: np.random.Generator, progress: Progress
-) -> Fitted:
-    """Learn the shape on a sample of rows, then fit all of them in one pass.
-
-    Args:
-        rows: the data, in their own units.
-        recipe: how the shape is learned.
-        settings: units, starts and iterations.
-        rng: draws rows and atoms.
-        progress: called with a line of text now and then.
-    """
-    watch = _Stopwatch()
-    n_features = settings.n_components or recipe.default_n_components(len(rows))
-    size = max(recipe.sample_rows, 2 * n_features)
-    everything = len(rows) <= size
-    known = sample(rows, size, rng)
-    scaler = Standardizer.learn(
-        known if everything else rows, ard=settings.ard, log_skewed=settings.log_skewed
-    )
-    known = scaler.rows(known)
-    lesson = LearningTask(scaler, known, everything, n_features, settings, rng, progress)
-    learned = recipe.learn(lesson)
-    watch.lap("shape")
-    # Rows that are all at hand are taken in their canonical form, so that not even rounding depends
-    # on their order.
-    n = len(rows)
-    source = Source(None, known, n) if everything else Source(scaler, rows, n)
-    return _fit_all(lesson, learned, source, watch)
-
-
-def fit_stream(
-    reader: Reader,
-    recipe_for: Callable[[int], Prior],
-    settings: FitConfig,
-    rng: np.random.Generator,
-    progress: Progress,
-    checkpointer: Checkpointer | None = None,
-) -> Fitted:
-    """The same for rows that need not fit into memory.
-
-    The first pass checks and counts them, and draws the sample that fit() would draw; units are
-    learned on that too. Rows that are no more than the sample are fitted in memory, with the very
-    numbers of fit().
-
-    Args:
-        reader: the data, in their own units.
-        recipe_for: how the shape of so many rows is learned.
-        settings: units, starts and iterations.
-        rng: draws rows and atoms.
-        progress: called with a line of text now and then.
-        keeper: keeps the fit, once its shape is learned, and may have one to go on with.
-    """
-    watch = _Stopwatch()
-    state = None if checkpointer is None else checkpointer.state
-    if state is None:
-        endless = recipe_for(sys.maxsize)
-        asks = settings.second_opinion is True
-        if asks or isinstance(endless, SpikeSlab):
-            why = "second_opinion=True" if asks else "prior='spike_slab'"
-            rows = read_all(reader, why)
-            return fit(rows, recipe_for(len(rows)), settings, rng, progress)
-        most = settings.n_components or endless.default_n_components(sys.maxsize)
-        size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
-        drawn, n = draw(reader, size, rng, progress)
-        if n <= size:
-            return fit(drawn, recipe_for(n), settings, rng, progress)
-        watch.lap("first pass")
-        recipe, drawn = recipe_for(n), distinct(drawn)
-        n_features = settings.n_components or recipe.default_n_components(n)
-        scaler = Standardizer.learn(drawn, ard=settings.ard, log_skewed=settings.log_skewed)
-        known = scaler.rows(drawn)
-        learned = recipe.learn(
-            LearningTask(scaler, known, False, n_features, settings, rng, progress)
-        )
-        watch.lap("shape")
-        seed = int(rng.integers(2**63))
-        state = FitState(scaler, known, n_features, learned, n, watch.seconds, seed)
-        if checkpointer is not None:
-            checkpointer.begin(state)
-    rng = np.random.default_rng(state.seed)
-    lesson = LearningTask(state.scaler, state.known, False, state.size, settings, rng, progress)
-    n = state.n_rows
-    source = Source(state.scaler, rows_of(reader, n, progress, checkpointer), n)
-    watch.seconds = dict(state.seconds)
-    try:
-        found = _fit_all(lesson, state.learned, source, watch)
-    except KeyboardInterrupt:
-        if checkpointer is not None:
-            checkpointer.flush()
-        raise
-    if checkpointer is not None:
-        checkpointer.finish()
-    return found
-
-
-def _fit_all(
-    lesson: LearningTask, learned: LearnedPrior, source: Source, watch: _Stopwatch
-) -> Fitted:
-    """From the learned shape to the model of all rows, and a report on it."""
-    scaler, known, rng = lesson.scaler, lesson.known, lesson.rng
-    model, scale = build(learned.shape, lesson, source)
-    correction: Correction | None = scale
-    watch.lap("pass and tuning")
-    if isinstance(source.rows, Block) and _blends_neighbors(lesson, model, source.n_rows):
-        standardized = source.rows if source.scaler is None else source.scaler.rows(source.rows)
-        correction = learn_neighbor_blend(model, scale, standardized, rng) or scale
-        watch.lap("second opinion")
-    scored = some_rows(known, SAMPLE_ROWS, rng)
-    X = scaler.original_inputs(scored.X)
-    factors = None if scale is None else scale.variances(model, X)
-    report = report_on(
-        model,
-        factors,
-        scored,
-        learned.trials,
-        learned.at_bounds,
-        source.n_rows,
-        learned.n_learned,
-        watch.seconds,
-    )
-    watch.lap("calibration")
-    lesson.progress(
-        f"fitted {report.n_rows} rows with {report.n_features} features: "
-        f"{report.nll:.4f} nats per row"
-    )
-    return model, correction, report
-
-
-def _blends_neighbors(lesson: LearningTask, model: Model, n: int) -> bool:
-    """Whether the nearest of n rows, all in memory, are asked what they say."""
-    wanted, d = lesson.settings.second_opinion, lesson.known.X.shape[1]
-    if wanted != "auto":
-        return wanted
-    projected = isinstance(model, DenseModel) and model.projected is not None
-    return projected and d > LOW_DIMENSION and n <= NEIGHBOR_ROWS

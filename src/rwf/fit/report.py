@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,8 @@ from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.inference.posterior import normal_log_density
 from rwf.inference.trials import Trial
-from rwf.models.base import Model, leave_one_out_scores
+from rwf.models.base import Model
+from rwf.priors.base import LearnedPrior, LearningTask
 
 
 @dataclass(frozen=True)
@@ -56,35 +56,27 @@ class FitReport:
 
 
 def report_on(
-    model: Model,
-    factors: Array | None,
-    known: Block,
-    trials: Sequence[Trial],
-    at_bounds: tuple[str, ...],
-    n_rows: int,
-    n_learned: int,
-    seconds: dict[str, float],
+    model: Model, learned: LearnedPrior, task: LearningTask, n_rows: int, seconds: dict[str, float]
 ) -> FitReport:
-    """Describe a fit; ``known`` are rows, in standardised units, on which to score the model.
-
-    Its variances are multiplied by factors, shape (n, k), if there are any.
-    """
-    ones = np.ones((len(known), 1))
-    own = leave_one_out_scores(model, known, factors) + n_learned / len(known)
-    constant = _least_squares_scores(ones, known)
-    linear = _least_squares_scores(np.hstack([ones, known.X]), known)
-    unit = float(np.log(model.scaler.y.scale).sum())
+    """Describe a fit, by leave-one-out predictions of some of the rows it learned from."""
+    rows, summary = task.scored, model.summary
+    ones = np.ones((len(rows), 1))
+    own = -model.leave_one_out(rows).log_density(rows.y) + learned.n_learned / len(rows)
+    constant = _least_squares_scores(ones, rows)
+    linear = _least_squares_scores(np.hstack([ones, rows.X]), rows)
+    unit = float(np.log(model.units.y.scale).sum())
     return FitReport(
-        trials=tuple(trials),
+        trials=learned.trials,
         seconds=seconds,
         n_rows=n_rows,
-        n_features=model.n_features,
-        statistics=model.form,
-        at_bounds=at_bounds + model.at_bounds,
-        jitter=model.jitter,
-        nll=float(np.average(own, weights=known.weights)) + unit,
-        constant_nll=float(np.average(constant, weights=known.weights)) + unit,
-        linear_nll=float(np.average(linear, weights=known.weights)) + unit,
+        n_features=summary.n_features,
+        statistics=summary.statistics,
+        at_bounds=learned.at_bounds + summary.at_bounds,
+        jitter=summary.jitter,
+        nll=float(np.average(own, weights=rows.weights)) + unit,
+        constant_nll=float(np.average(constant, weights=rows.weights)) + unit,
+        linear_nll=float(np.average(linear, weights=rows.weights)) + unit,
+        solver=f"{summary.solver}: {learned.why or f'{summary.n_features} columns'}",
     )
 
 

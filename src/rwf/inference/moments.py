@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,7 @@ class Moments:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
+    form: ClassVar[str] = "gram"
     ZtZ: Array
     Zty: Array
     yty: Array
@@ -157,6 +158,7 @@ class RootMoments:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
+    form: ClassVar[str] = "root"
     R: Array
     n: float
     n_outputs: int

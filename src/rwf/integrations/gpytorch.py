@@ -32,7 +32,7 @@ from rwf.features import (
 from rwf.features.base import row_chunks
 from rwf.features.inducing import LOG_SCALES, ProjectedFeatures
 from rwf.features.local import LocalAtoms
-from rwf.models.dense import DenseModel
+from rwf.models.gaussian import gaussian
 from rwf.wavelets import MexicanHat, OrientedWavelet, RadialWavelet, TensorWavelet
 
 try:
@@ -103,8 +103,8 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
 
         With a constant mean at the mean of its training targets and a noise of
         ``noise_variance_``, a GPyTorch model has the posterior of the regressor. It has not what
-        error bars get beyond that posterior: ``fill``, ``error_bars="local"``,
-        ``second_opinion``, noise that varies, and the variance between projected atoms.
+        error bars get beyond that posterior: reversion to the prior variance, local calibration,
+        neighbours, heteroscedastic noise, and the variance between inducing inputs.
 
         Args:
             model: with ``solver="dense"`` and any prior but "spike_slab".
@@ -112,16 +112,17 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
             learn_shape: whether θ is a parameter to train.
         """
         check_is_fitted(model)
-        if not isinstance(model.model_, DenseModel):
+        fitted = gaussian(model.model_)
+        if fitted is None or fitted.solver != "dense":
             raise ValueError(
                 "a tree of atoms, or a sampled set of them, has no feature matrix: fit with "
                 "solver='dense' and prior='nystrom', 'multiscale', 'adaptive' or 'random_features'."
             )
         return cls(
-            model.model_.shape.features,
-            model.model_.prior_variances[:, output],
+            fitted.features,
+            model.model_.summary.prior_variances[:, output],
             learn_hyperparameters=learn_hyperparameters,
-            scaler=model.model_.scaler,
+            scaler=model.model_.units,
         )
 
     def root(self, x: Tensor) -> Tensor:

@@ -1,235 +1,180 @@
-"""What every fitted model can do, and what those have in common whose variances are tuned."""
+"""A fitted model: one interface for every prior and solver, and the prediction it returns.
+
+Models work in standardised units, for inputs and for targets; ``units`` converts.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Protocol, Self, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
+from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
-from rwf.inference.empirical_bayes import EmpiricalBayes
-from rwf.inference.moments import Moments, RootMoments
-from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import normal_log_density
 from rwf.uncertainty.calibration import Calibration
-from rwf.uncertainty.variance_function import VarianceFunction
 
 LOW_DIMENSION = 3
-"""Input columns up to which atoms can fill the space: there, models are local."""
-
-HARDLY = 0.1
-"""Rounding over noise beyond which there is hardly any noise."""
-
-Tuning = TypeVar("Tuning", bound="EmpiricalBayesModel")
+"""Largest number of input columns that a lattice of local atoms can fill."""
 
 
-class Model(Protocol):
-    """What every fitted model can do. All inputs and results are in the units of the data."""
+@dataclass(frozen=True)
+class Prediction:
+    """Predictive distribution at n rows for k outputs, in standardised units.
 
-    @property
-    def scaler(self) -> Standardizer: ...
-
-    @property
-    def calibration(self) -> Calibration | None: ...
-
-    @property
-    def n_rows(self) -> float:
-        """Rows seen, by their weights."""
-        ...
-
-    @property
-    def n_outputs(self) -> int: ...
-
-    @property
-    def n_features(self) -> int:
-        """Feature columns."""
-        ...
-
-    @property
-    def maps(self) -> tuple[FeatureMap, ...]:
-        """The blocks of columns."""
-        ...
-
-    @property
-    def form(self) -> str:
-        """How the statistics of the rows are kept."""
-        ...
-
-    @property
-    def at_bounds(self) -> tuple[str, ...]:
-        """Variances that ended on their bounds."""
-        ...
-
-    @property
-    def jitter(self) -> float:
-        """The largest jitter that a factorization needed."""
-        ...
-
-    @property
-    def filled(self) -> bool:
-        """Whether variance is filled up where there are no rows."""
-        ...
-
-    @property
-    def noise_variances(self) -> Array:
-        """σ² of every output, shape (k,)."""
-        ...
-
-    @property
-    def prior_variances(self) -> Array:
-        """Of every column and output, shape (p, k)."""
-        ...
-
-    @property
-    def log_evidence(self) -> float: ...
-
-    def with_rows(self, rows: Rows) -> Self: ...
-
-    def without_rows(self) -> Self: ...
-
-    def merged(self, other: Self) -> Self: ...
-
-    def mean(self, X: Array) -> Array: ...
-
-    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]: ...
-
-    def covariance(self, X: Array, *, noise: bool = True) -> Array: ...
-
-    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array: ...
-
-    def coverage(self, X: Array) -> Array: ...
-
-    def calibration_rows(self, known: Block) -> Block:
-        """Those of some training rows whose leave-one-out errors are honest."""
-        ...
-
-    def standardized(self, X: Array, output: int) -> Prediction:
-        """Prediction of one output of y, inputs and results in standardised units."""
-        ...
-
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
-        """Predictions of training rows, in standardised units, as if each had not been seen."""
-        ...
-
-
-def in_units(
-    parts: Iterable[Block], scaler: Standardizer | None, noise: VarianceFunction | None
-) -> Iterable[Block]:
-    """Blocks in standardised units, where they are not so yet, and with their noise, if it varies.
-
-    They are changed one at a time, when they are asked for.
+    Args:
+        mean: shape (n, k).
+        function_variance: variance of f, shape (n, k).
+        noise_variance: variance of a new observation around f, shape (n, k).
+        support: share of the prior variance of f that the atoms carry, shape (n,): 1 among the
+            data, 0 far away from them.
     """
-    if scaler is not None:
-        parts = map(scaler.rows, parts)
-    return parts if noise is None else map(noise.on, parts)
+
+    mean: Array
+    function_variance: Array
+    noise_variance: Array
+    support: Array
+
+    @property
+    def variance(self) -> Array:
+        """Variance of a new observation, shape (n, k)."""
+        return self.function_variance + self.noise_variance
+
+    def log_density(self, y: Array) -> Array:
+        """log p(y) of targets of shape (n, k), summed over the outputs, shape (n,)."""
+        total: Array = normal_log_density(y - self.mean, self.variance).sum(axis=1)
+        return total
 
 
-def scores(model: Model, known: Block) -> Array:
-    """Leave-one-out errors of rows, in standardised units, over their deviations, shape (n, k)."""
-    found = np.empty_like(known.y)
-    for output in range(model.n_outputs):
-        p = model.leave_one_out(known, output)
-        found[:, output] = (known.y[:, output] - p.mean) / np.sqrt(p.variance)
-    return found
+@dataclass(frozen=True)
+class ModelSummary:
+    """What is known of a fitted model, in the units of y.
 
-
-def log_density(model: Model, rows: Block, factors: Array | None = None) -> Array:
-    """log p(y) of new rows in standardised units, all outputs together, shape (n,).
-
-    Variances are multiplied by factors, shape (n, k), if there are any.
+    Args:
+        n_rows: rows seen, by their weights.
+        n_outputs: columns of y.
+        n_features: feature columns, trend included.
+        solver: "dense", "multifrontal" or "windows".
+        statistics: how the statistics of the rows are stored: "gram", "root", "multifrontal" or
+            "windows".
+        noise_variances: σ² of each output, shape (k,).
+        prior_variances: of every feature column and output, shape (p, k).
+        log_evidence: log p(y) of all rows; ``None`` if the weights were sampled.
+        at_bounds: variances that ended on their bounds.
+        jitter: largest jitter that a factorisation needed.
+        keeps_rows: whether the model stores all training rows.
+        reverts: whether the variance returns to that of the prior away from the data.
     """
-    total = np.zeros(len(rows))
-    for output in range(model.n_outputs):
-        p = model.standardized(rows.X, output)
-        variance = p.variance if factors is None else factors[:, output] * p.variance
-        total += normal_log_density(rows.y[:, output] - p.mean, variance)
-    return total
+
+    n_rows: float
+    n_outputs: int
+    n_features: int
+    solver: str
+    statistics: str
+    noise_variances: Array
+    prior_variances: Array
+    log_evidence: float | None
+    at_bounds: tuple[str, ...]
+    jitter: float
+    keeps_rows: bool = False
+    reverts: bool = False
 
 
-def leave_one_out_scores(model: Model, rows: Block, factors: Array | None = None) -> Array:
-    """Leave-one-out negative log densities of rows in standardised units, summed over outputs.
+class Model(ABC):
+    """A fitted model; :class:`~rwf.models.corrected.CorrectedModel` wraps one."""
 
-    Variances are multiplied by factors, shape (n, k), if there are any.
-    """
-    total = np.zeros(len(rows))
-    for k in range(model.n_outputs):
-        p = model.leave_one_out(rows, k)
-        variance = p.variance if factors is None else factors[:, k] * p.variance
-        total -= normal_log_density(rows.y[:, k] - p.mean, variance)
-    return total
-
-
-class EmpiricalBayesModel:
-    """Models whose variances are tuned from moments, each output by itself."""
-
-    scaler: Standardizer
-    statistics: Moments | RootMoments | TreeMoments
-    calibration: Calibration | None
+    units: Standardizer
 
     @property
-    def n_rows(self) -> float:
-        return self.statistics.n
+    def base(self) -> Model:
+        """The model inside all corrections."""
+        return self
 
     @property
-    def n_outputs(self) -> int:
-        return self.statistics.n_outputs
+    def calibration(self) -> Calibration | None:
+        """Leave-one-out errors over predictive standard deviations, if they were computed."""
+        return None
 
     @property
-    def log_evidence(self) -> float:
-        """log p(y) of all outputs, in the units of y."""
-        jacobian = self.statistics.n * float(np.log(self.scaler.y.scale).sum())
-        return sum(t.posterior.log_evidence for t in self.fits) - jacobian
+    def needs_all_rows(self) -> bool:
+        """Whether rows for :meth:`update` must be in memory."""
+        return False
 
     @property
     @abstractmethod
-    def fits(self) -> Sequence[EmpiricalBayes | TreeEmpiricalBayes]:
-        """Variances and posterior of each output."""
+    def n_rows(self) -> float:
+        """Rows seen, by their weights."""
 
     @property
-    def at_bounds(self) -> tuple[str, ...]:
-        return tuple(name for t in self.fits for name in t.at_bounds)
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Columns of y."""
 
     @property
-    def jitter(self) -> float:
-        return max(t.posterior.factor.jitter for t in self.fits)
+    @abstractmethod
+    def maps(self) -> tuple[FeatureMap, ...]:
+        """The blocks of feature columns."""
 
     @property
-    def noise_variances(self) -> Array:
-        noise = np.array([t.posterior.noise_variance for t in self.fits])
-        return noise * self.scaler.y.scale**2
+    @abstractmethod
+    def summary(self) -> ModelSummary:
+        """What is known of the model."""
 
-    @property
-    def prior_variances(self) -> Array:
-        priors = np.column_stack([t.posterior.prior_variances for t in self.fits])
-        return priors * self.scaler.y.scale**2
+    @abstractmethod
+    def mean(self, X: Array) -> Array:
+        """Predictive mean, shape (n, k); cheaper than :meth:`predict`."""
 
-    @property
-    def least_noise(self) -> float:
-        """The smallest noise that the statistics resolve, relative to the one that was found."""
-        posteriors = [t.posterior for t in self.fits]
-        return max(
-            self.statistics.resolvable_noise(p.prior_variances) / p.noise_variance
-            for p in posteriors
-        )
+    @abstractmethod
+    def predict(self, X: Array) -> Prediction:
+        """Prediction at inputs X, in blocks: memory does not grow with feature columns times n."""
 
-    @property
-    def noise_free(self) -> bool:
-        """Whether the noise is hardly more than rounding leaves of a Gram matrix, or less."""
-        return isinstance(self.statistics, RootMoments) or self.least_noise > HARDLY
+    @abstractmethod
+    def leave_one_out(self, rows: Block) -> Prediction:
+        """Predictions of training rows, each as if it had not been seen."""
 
-    @property
-    def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one."""
-        return np.ones(self.n_outputs) if self.calibration is None else self.calibration.inflation
+    @abstractmethod
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        """Covariance of y, or of f without noise, shape (n, n, k)."""
 
-    def keep_fits(self, model: Tuning) -> Tuning:
-        """Another model of the same statistics with what was tuned here: only its scale changes."""
-        factors = model.inflation / self.inflation
-        fits = tuple(t.rescaled(f) for t, f in zip(self.fits, factors, strict=True))
-        model.__dict__["tuned"] = fits
-        return model
+    @abstractmethod
+    def sample(
+        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
+    ) -> Array:
+        """Joint draws of y, or of f without noise, shape (n, k, count)."""
+
+    @abstractmethod
+    def update(self, rows: Rows) -> Self:
+        """The model with further rows, which are in the units of the data."""
+
+    @abstractmethod
+    def empty(self) -> Self:
+        """The model before its first row: the same features and units."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """The model of both models' rows; features and units must be equal."""
+
+    def unbiased_rows(self, known: Block) -> Block:
+        """Those of some training rows whose leave-one-out errors are unbiased."""
+        return known
+
+
+def scores(model: Model, rows: Block) -> Array:
+    """Leave-one-out errors of rows over their predictive standard deviations, shape (n, k)."""
+    p = model.leave_one_out(rows)
+    ratios: Array = (rows.y - p.mean) / np.sqrt(p.variance)
+    return ratios
+
+
+def incompatible(what: str) -> IncompatibleModelsError:
+    """What to say of two models that cannot be merged."""
+    return IncompatibleModelsError(
+        f"the two models have different {what}, so their statistics do not add. Fit one model, "
+        "give each part of the data a copy made by empty_copy(), call partial_fit on each copy, "
+        "and merge those."
+    )

@@ -1,4 +1,4 @@
-"""Local layers over a model, one for each output: they add what atoms are too coarse for."""
+"""A model blended with the nearest-neighbour (Vecchia) GP of its training rows."""
 
 from __future__ import annotations
 
@@ -7,85 +7,94 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block
-from rwf.inference.posterior import Prediction
-from rwf.models.base import Model
-from rwf.models.calibrated import LocalCalibration
-from rwf.models.correction import Corrected
+from rwf.data.rows import Block, Rows
+from rwf.inference.posterior import Prediction as Marginals
+from rwf.models.base import Model, ModelSummary, Prediction
+from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, held_out_rows, learn_output_blend
 from rwf.uncertainty.calibration import Calibration
 
 
 @dataclass(frozen=True)
-class NeighborBlend:
-    """The nearest rows' word on every output where it helps. It keeps all training rows.
+class NeighborBlend(CorrectedModel):
+    """A model blended with its nearest neighbours where that helps. It stores all training rows.
 
     Args:
-        layers: of each output, or ``None`` where the model does as well alone.
-        calibration: errors of rows that were held out over their standard deviations.
-        scale: how the model's own errors vary by place, if they do.
+        blends: of each output, or ``None`` where the model does as well alone.
+        errors: errors of held-out rows over their standard deviations.
     """
 
-    layers: tuple[OutputBlend | None, ...]
-    calibration: Calibration
-    scale: LocalCalibration | None
+    blends: tuple[OutputBlend | None, ...]
+    errors: Calibration
 
-    def at(self, model: Model, X: Array) -> Corrected:
-        unit, found = model.scaler.inputs(X), Corrected.unchanged(len(X), model.n_outputs)
-        own = np.ones_like(found.factor) if self.scale is None else self.scale.variances(model, X)
-        for output, layer in enumerate(self.layers):
-            alone = model.standardized(unit, output)
-            scaled = replace(alone, variance=own[:, output] * alone.variance)
-            both = scaled if layer is None else layer.predict(unit, scaled)
-            found.shift[:, output] = both.mean - alone.mean
-            found.factor[:, output] = np.sqrt(both.variance / alone.variance)
-        factor = found.factor * np.sqrt(self.calibration.inflation)
-        return Corrected(found.shift * model.scaler.y.scale, factor)
+    @property
+    def calibration(self) -> Calibration:
+        return self.errors
 
-    def with_rows(self, model: Model, rows: Block) -> NeighborBlend:
-        unit = model.scaler.rows(rows.part(rows.weights > 0))
-        layers = tuple(
-            None if layer is None else layer.with_rows(unit.X, unit.y[:, output])
-            for output, layer in enumerate(self.layers)
+    @property
+    def needs_all_rows(self) -> bool:
+        return True
+
+    @property
+    def summary(self) -> ModelSummary:
+        return replace(self.model.summary, keeps_rows=True)
+
+    def mean(self, X: Array) -> Array:
+        return self.predict(X).mean
+
+    def correction(self, X: Array, p: Prediction) -> Correction:
+        shift, factor = np.zeros_like(p.mean), np.ones_like(p.mean)
+        for output, blend in enumerate(self.blends):
+            if blend is not None:
+                own = Marginals(p.mean[:, output], p.variance[:, output])
+                both = blend.predict(X, own)
+                shift[:, output] = both.mean - own.mean
+                factor[:, output] = both.variance / own.variance
+        return Correction(factor * self.errors.inflation, shift)
+
+    def update(self, rows: Rows) -> NeighborBlend:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        unit = self.units.rows(rows.part(rows.weights > 0))
+        blends = tuple(
+            None if blend is None else blend.with_rows(unit.X, unit.y[:, output])
+            for output, blend in enumerate(self.blends)
         )
-        return replace(self, layers=layers)
+        return replace(self, model=self.model.update(rows), blends=blends)
 
-    def without_rows(self) -> NeighborBlend:
-        layers = tuple(None if layer is None else layer.without_rows() for layer in self.layers)
-        return replace(self, layers=layers)
+    def empty(self) -> NeighborBlend:
+        blends = tuple(None if blend is None else blend.without_rows() for blend in self.blends)
+        return replace(self, model=self.model.empty(), blends=blends)
 
-    def merged(self, other: NeighborBlend) -> NeighborBlend:
-        layers = tuple(
+    def merge(self, other: NeighborBlend) -> NeighborBlend:
+        blends = tuple(
             None if a is None or b is None else a.with_rows(*b.rows)
-            for a, b in zip(self.layers, other.layers, strict=True)
+            for a, b in zip(self.blends, other.blends, strict=True)
         )
-        return replace(self, layers=layers)
+        return replace(self, model=self.model.merge(other.model), blends=blends)
 
 
-def learn_neighbor_blend(
-    model: Model, scale: LocalCalibration | None, rows: Block, rng: np.random.Generator
+def blend_neighbors(
+    model: Model, rows: Block, n_neighbors: int, rng: np.random.Generator
 ) -> NeighborBlend | None:
-    """Layers where they clearly raise the density of held-out rows; ``None`` if nowhere.
+    """The blend, where it clearly raises the density of held-out rows; ``None`` if nowhere.
 
     Args:
         model: of all rows.
-        scale: how its errors vary by place, if they do.
         rows: all of them, in standardised units.
-        rng: draws rows that judge.
+        n_neighbors: rows on which a prediction is conditioned.
+        rng: draws the held-out rows.
     """
     rows = rows.part(rows.weights > 0)
     held = held_out_rows(len(rows), rng)
-    calibration_rows = rows.part(held)
-    X = model.scaler.original_inputs(calibration_rows.X)
-    own = np.ones_like(calibration_rows.y) if scale is None else scale.variances(model, X)
-    layers, scores = [], np.empty_like(calibration_rows.y)
+    test = rows.part(held)
+    alone = model.leave_one_out(test)
+    blends, scores = [], np.empty_like(test.y)
     for output in range(model.n_outputs):
-        y, alone = rows.y[:, output], model.leave_one_out(calibration_rows, output)
-        unseen = Prediction(alone.mean, own[:, output] * alone.variance)
-        found = learn_output_blend(rows.X, y, held, unseen, rng)
-        layers.append(None if found is None else found.layer)
-        best = unseen if found is None else found.unseen
-        scores[:, output] = (calibration_rows.y[:, output] - best.mean) / np.sqrt(best.variance)
-    if all(layer is None for layer in layers):
+        own = Marginals(alone.mean[:, output], alone.variance[:, output])
+        found = learn_output_blend(rows.X, rows.y[:, output], held, own, rng, n_neighbors)
+        blends.append(None if found is None else found.layer)
+        best = own if found is None else found.unseen
+        scores[:, output] = (test.y[:, output] - best.mean) / np.sqrt(best.variance)
+    if all(blend is None for blend in blends):
         return None
-    return NeighborBlend(tuple(layers), Calibration(scores), scale)
+    return NeighborBlend(model, tuple(blends), Calibration(scores))

@@ -1,22 +1,23 @@
-r"""How large errors are here, relative to what the model expects: error bars honest by place.
+r"""Variances calibrated by leave-one-out errors, everywhere alike or by place.
 
 .. math:: y(x) \sim N\!\left(m(x),\; c(x)\, s^2(x)\right), \qquad \log c(x) = \theta_0 + B(x)\theta,
 
-with m and s² of a model and c from its leave-one-out errors. Means stay as they are: where a signal
-is restless the model may miss more of it than noise explains, and where it is calm, less. Half of
-the errors judge what the other half teaches, and decide how fine B is, or that c is one everywhere.
+with m and s² of a model and c from its leave-one-out errors. Means stay as they are. Globally, c
+is one number per output, at least one. Locally, where the signal varies more than the model
+expects c is larger, and where it varies less, smaller: half of the errors evaluate what is learned
+from the other half, and choose how fine B is, or that c is the same everywhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.models.base import Model, scores
-from rwf.models.correction import Corrected
+from rwf.models.base import Model, ModelSummary, Prediction, scores
+from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
@@ -34,105 +35,110 @@ CLEAR = 2.0
 
 
 @dataclass(frozen=True)
-class LocalCalibration:
-    """c(x), for inputs in standardised units.
+class Calibrated(CorrectedModel):
+    """A model whose variances are multiplied by one factor per output.
 
     Args:
-        shape: c among the rows that taught it.
-        calibration: errors of rows over √c, where c was taught by others.
-        gain: how much higher c made the mean log density of rows that did not teach it.
-        usual: a variance of f that few of these rows exceed, in squared units of y, shape (k,).
+        errors: leave-one-out errors of some training rows, from which the factor follows.
     """
 
-    shape: VarianceFunction
-    calibration: Calibration
+    errors: Calibration
+
+    @property
+    def calibration(self) -> Calibration:
+        return self.errors
+
+    @property
+    def summary(self) -> ModelSummary:
+        inner, factor = self.model.summary, self.errors.inflation
+        return replace(
+            inner,
+            noise_variances=factor * inner.noise_variances,
+            prior_variances=factor * inner.prior_variances,
+        )
+
+    def correction(self, X: Array, p: Prediction) -> Correction:
+        return Correction(np.broadcast_to(self.errors.inflation, p.mean.shape))
+
+
+@dataclass(frozen=True)
+class LocallyCalibrated(CorrectedModel):
+    """A model whose variances are multiplied by c(x).
+
+    Args:
+        variance: c among the rows it was learned from.
+        errors: errors of rows over √c, where c was learned from others.
+        gain: how much c raised the mean log density of rows that it was not learned from.
+        usual: a variance of f that few of these rows exceed, shape (k,).
+    """
+
+    variance: VarianceFunction
+    errors: Calibration
     gain: float
     usual: Array
 
-    def variances(self, model: Model, X: Array) -> Array:
-        """c of a model at inputs in their own units, shape (n, k).
+    @property
+    def calibration(self) -> Calibration:
+        return self.errors
 
-        In holes and beyond the data, where the variance of f is larger than among rows or atoms
-        carry little of it, no rows have shown that errors are small, and c is at least one.
+    def correction(self, X: Array, p: Prediction) -> Correction:
+        """c at inputs; at least one in gaps and beyond the data.
+
+        There the variance of f is larger than among the rows, or atoms carry little of it, and no
+        errors have shown that smaller variances would do.
         """
-        c = self.shape(model.scaler.inputs(X))[:, None]
-        _, deviation = model.predict(X, noise=False)
-        among = self.usual / np.maximum(deviation**2, self.usual)
-        among = np.minimum(among, model.coverage(X)[:, None])
+        c = self.variance(X)[:, None]
+        among = self.usual / np.maximum(p.function_variance, self.usual)
+        among = np.minimum(among, p.support[:, None])
         c = among * c + (1.0 - among) * np.maximum(c, 1.0)
-        scale: Array = c * self.calibration.inflation
-        return scale
-
-    def at(self, model: Model, X: Array) -> Corrected:
-        factor = np.sqrt(self.variances(model, X))
-        return Corrected(np.zeros_like(factor), factor)
-
-    def with_rows(self, model: Model, rows: Block) -> LocalCalibration:
-        return self
-
-    def without_rows(self) -> LocalCalibration:
-        return self
-
-    def merged(self, other: LocalCalibration) -> LocalCalibration:
-        return self
+        return Correction(c * self.errors.inflation)
 
 
-def learn_local_calibration(
+def calibrate(model: Model, known: Block) -> Calibrated:
+    """The model calibrated by leave-one-out errors of some of its rows."""
+    return Calibrated(model, Calibration(scores(model, model.unbiased_rows(known))))
+
+
+def calibrate_locally(
     model: Model, known: Block, rng: np.random.Generator
-) -> LocalCalibration | None:
-    """c(x) from the errors of training rows, in standardised units; ``None`` where one is as good.
+) -> LocallyCalibrated | None:
+    """The model calibrated by place; ``None`` where one factor does as well.
 
     Args:
-        model: whose leave-one-out errors they are.
+        model: whose leave-one-out errors are used.
         known: some of its rows.
         rng: halves them, and draws features.
     """
-    calibration_rows = model.calibration_rows(known)
-    half = len(calibration_rows) // 2
+    rows = model.unbiased_rows(known)
+    half = len(rows) // 2
     fineness = [count for count in FINENESS if count * ERRORS_PER_FEATURE <= half]
     if half < ENOUGH_SCORES or not fineness:
         return None
-    z, order = scores(model, calibration_rows), rng.permutation(len(calibration_rows))
-    first, second = order[:half], order[half:]
+    left_out = model.leave_one_out(rows)
+    z = (rows.y - left_out.mean) / np.sqrt(left_out.variance)
+    order = rng.permutation(len(rows))
+    halves = (order[:half], order[half:]), (order[half:], order[:half])
 
-    def taught(by: IntArray, count: int) -> VarianceFunction:
-        return learn_variance(calibration_rows.part(by), z[by], 0.0, rng, coarse=count)
+    def learn(by: IntArray, count: int) -> VarianceFunction:
+        return learn_variance(rows.part(by), z[by], 0.0, rng, coarse=count)
 
-    def unseen(count: int) -> Array:
-        """c at every row, taught by the half that it is not in."""
-        c = np.empty(len(calibration_rows))
-        for half, other in ((first, second), (second, first)):
-            c[other] = taught(half, count)(calibration_rows.X[other])
+    def cross_fitted(count: int) -> Array:
+        """c at every row, learned from the half that it is not in."""
+        c = np.empty(len(rows))
+        for by, other in halves:
+            c[other] = learn(by, count)(rows.X[other])
         return c
 
-    tried = {count: unseen(count) for count in fineness}
+    tried = {count: cross_fitted(count) for count in fineness}
     gains = {count: _gains(c, z) for count, c in tried.items()}
     best = max(gains, key=lambda count: float(gains[count].mean()))
-    gain, error = (
-        float(gains[best].mean()),
-        float(gains[best].std()) / np.sqrt(len(calibration_rows)),
-    )
+    gain, error = float(gains[best].mean()), float(gains[best].std()) / np.sqrt(len(rows))
     if gain < CLEAR * error:
         return None
-    calibration = Calibration(z / np.sqrt(tried[best])[:, None])
-    return LocalCalibration(
-        taught(order, best), calibration, gain, _usual_variance(model, calibration_rows)
-    )
-
-
-def _usual_variance(model: Model, calibration_rows: Block) -> Array:
-    """The variance of f at rows that are left out, which few exceed, shape (k,)."""
-    X, unit = model.scaler.original_inputs(calibration_rows.X), model.scaler.y.scale**2
-    _, of_y = model.predict(X)
-    _, of_f = model.predict(X, noise=False)
-    left_out = np.column_stack(
-        [
-            model.leave_one_out(calibration_rows, output).variance
-            for output in range(model.n_outputs)
-        ]
-    )
-    variances = left_out * unit - (of_y**2 - of_f**2)
-    return np.maximum(np.quantile(variances, USUAL, axis=0), np.finfo(np.float64).tiny)
+    errors = Calibration(z / np.sqrt(tried[best])[:, None])
+    usual = np.quantile(left_out.function_variance, USUAL, axis=0)
+    usual = np.maximum(usual, np.finfo(np.float64).tiny)
+    return LocallyCalibrated(model, learn(order, best), errors, gain, usual)
 
 
 def _gains(c: Array, z: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A fitted model of sparse weights: windows with their draws, and moments that add."""
+"""A model with a spike-and-slab prior: windows with their draws, and moments that add."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
-from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
-from rwf.inference.posterior import Prediction
 from rwf.inference.spike_slab import WindowedFit, WindowedMixture, WindowMoments
 from rwf.inference.spike_slab.gaps import Gaps
-from rwf.models.base import scores
-from rwf.uncertainty.calibration import Calibration
+from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class SpikeSlabHyperparameters:
 
     Args:
         fits: of each output.
-        gaps: where rows are missing, if variance is filled up there.
+        gaps: where rows are missing, if the variance reverts to that of the prior there.
     """
 
     fits: tuple[WindowedFit, ...]
@@ -46,201 +43,153 @@ class SpikeSlabHyperparameters:
 
 
 @dataclass(frozen=True)
-class SpikeSlabModel:
+class SpikeSlabModel(Model):
     """Atoms and states that were sampled, and the moments of all rows over them.
 
     Further rows change the weights of the atoms, and not which atoms there are.
 
     Args:
-        scaler: units.
-        shape: atoms and states.
+        units: of inputs and targets.
+        hyperparameters: atoms and states.
         moments: of each output, in standardised units.
-        n_rows: rows seen, by their weights.
-        calibration: leave-one-out errors of some training rows. Where they are too large, all
-            variances are enlarged.
+        total_weight: of all rows seen.
     """
 
-    scaler: Standardizer
-    shape: SpikeSlabHyperparameters
+    units: Standardizer
+    hyperparameters: SpikeSlabHyperparameters
     moments: tuple[WindowMoments, ...]
-    n_rows: float
-    calibration: Calibration | None = None
+    total_weight: float
 
     @classmethod
     def of(
-        cls, scaler: Standardizer, shape: SpikeSlabHyperparameters, rows: Block
+        cls, units: Standardizer, hyperparameters: SpikeSlabHyperparameters, rows: Block
     ) -> SpikeSlabModel:
         """The model of rows in standardised units."""
-        return cls(scaler, shape, shape.collect(rows), float(rows.weights.sum()))
-
-    def calibrated(self, known: Block) -> SpikeSlabModel:
-        """The model with leave-one-out errors of these rows, in standardised units."""
-        return replace(self, calibration=Calibration(scores(self, known)))
-
-    def calibration_rows(self, known: Block) -> Block:
-        """Those of some training rows whose leave-one-out errors are honest: here, all."""
-        return known
+        moments = hyperparameters.collect(rows)
+        return cls(units, hyperparameters, moments, float(rows.weights.sum()))
 
     @property
-    def inflation(self) -> Array:
-        """The factor of all variances, shape (k,)."""
-        if self.calibration is None:
-            return np.ones(self.n_outputs)
-        return self.calibration.inflation
+    def needs_all_rows(self) -> bool:
+        return True
 
-    @cached_property
-    def _posteriors(self) -> tuple[WindowedMixture, ...]:
-        parts = zip(self.shape.fits, self.moments, strict=True)
-        return tuple(fit.posterior(moments) for fit, moments in parts)
-
-    @cached_property
-    def _signal_variances(self) -> Array:
-        """The variance of f over the rows, in standardised units, shape (k,)."""
-        totals = [_mean_square(moments) for moments in self.moments]
-        noise = [posterior.noise_variance for posterior in self._posteriors]
-        return np.maximum(np.array(totals) - noise, 0.0)
+    @property
+    def n_rows(self) -> float:
+        return self.total_weight
 
     @property
     def n_outputs(self) -> int:
-        return len(self.shape.fits)
-
-    @property
-    def n_features(self) -> int:
-        return sum(w.fit.features.n_features for fit in self.shape.fits for w in fit.windows)
+        return len(self.hyperparameters.fits)
 
     @property
     def maps(self) -> tuple[FeatureMap, ...]:
-        return tuple(
-            part for fit in self.shape.fits for w in fit.windows for part in w.fit.features.maps
+        windows = [w for fit in self.hyperparameters.fits for w in fit.windows]
+        return tuple(part for w in windows for part in w.fit.features.maps)
+
+    @property
+    def summary(self) -> ModelSummary:
+        unit = self.units.y.scale**2
+        mixtures = [m for posterior in self._posteriors for m in posterior.mixtures]
+        return ModelSummary(
+            n_rows=self.n_rows,
+            n_outputs=self.n_outputs,
+            n_features=sum(part.n_features for part in self.maps),
+            solver="windows",
+            statistics="windows",
+            noise_variances=np.array([p.noise_variance for p in self._posteriors]) * unit,
+            prior_variances=self._prior_variances * unit,
+            log_evidence=None,
+            at_bounds=(),
+            jitter=max(c.factor.jitter for m in mixtures for c in m.components),
+            reverts=self.hyperparameters.gaps is not None,
         )
 
     @property
-    def form(self) -> str:
-        return "windows"
-
-    @property
-    def at_bounds(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def jitter(self) -> float:
-        return max(
-            component.factor.jitter
-            for posterior in self._posteriors
-            for mixture in posterior.mixtures
-            for component in mixture.components
-        )
-
-    @property
-    def filled(self) -> bool:
-        return self.shape.gaps is not None
-
-    @property
-    def noise_variances(self) -> Array:
-        noise = np.array([posterior.noise_variance for posterior in self._posteriors])
-        return noise * self.inflation * self.scaler.y.scale**2
-
-    @property
-    def prior_variances(self) -> Array:
+    def _prior_variances(self) -> Array:
         """Of every column, in the mean over states; an output has none in another's columns."""
-        parts = [[m.prior_variances for m in posterior.mixtures] for posterior in self._posteriors]
-        columns = [np.concatenate(part) for part in parts]
-        table = np.zeros((self.n_features, self.n_outputs))
+        columns = [
+            np.concatenate([m.prior_variances for m in posterior.mixtures])
+            for posterior in self._posteriors
+        ]
+        table = np.zeros((sum(map(len, columns)), self.n_outputs))
         first = 0
         for output, column in enumerate(columns):
             table[first : first + len(column), output] = column
             first += len(column)
-        return table * self.inflation * self.scaler.y.scale**2
+        return table
 
-    @property
-    def log_evidence(self) -> float:
-        raise AttributeError(
-            "sparse weights are sampled, and their evidence is not known: compare models by "
-            "held-out rows, or by fit_report_.nll, which is a leave-one-out score."
-        )
+    @cached_property
+    def _posteriors(self) -> tuple[WindowedMixture, ...]:
+        parts = zip(self.hyperparameters.fits, self.moments, strict=True)
+        return tuple(fit.posterior(moments) for fit, moments in parts)
 
-    def with_rows(self, rows: Rows) -> SpikeSlabModel:
-        """The model with further rows, which must be in memory."""
-        assert isinstance(rows, Block)
-        more = self.shape.collect(self.scaler.rows(rows))
-        total = tuple(a + b for a, b in zip(self.moments, more, strict=True))
-        return replace(self, moments=total, n_rows=self.n_rows + float(rows.weights.sum()))
+    @cached_property
+    def _signal_variances(self) -> Array:
+        """The variance of f over the rows, shape (k,)."""
+        totals = [_mean_square(moments) for moments in self.moments]
+        noise = [posterior.noise_variance for posterior in self._posteriors]
+        return np.maximum(np.array(totals) - noise, 0.0)
 
-    def without_rows(self) -> SpikeSlabModel:
-        """The model before its first row."""
-        nothing = Block(np.empty((0, 1)), np.empty((0, self.n_outputs)), np.empty(0))
-        return replace(self, moments=self.shape.collect(nothing), n_rows=0.0)
-
-    def merged(self, other: SpikeSlabModel) -> SpikeSlabModel:
-        """The model of both models' rows; their atoms must be the same."""
-        if not self.shape.same_as(other.shape):
-            raise IncompatibleModelsError(
-                "the two models have different atoms, so their statistics do not add. Fit one "
-                "model, give each part of the data a copy of it made by without_rows(), call "
-                "partial_fit on each copy, and merge those."
-            )
-        total = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
-        return replace(self, moments=total, n_rows=self.n_rows + other.n_rows)
-
-    def _open(self, unit: Array) -> Array:
-        """The share of the signal's variance that comes back at rows, shape (n,)."""
-        gaps = self.shape.gaps
-        return np.zeros(len(unit)) if gaps is None else gaps.openness(unit[:, 0])
-
-    def coverage(self, X: Array) -> Array:
-        """One among the rows, falling to zero in gaps and beyond the ends, shape (n,)."""
-        share: Array = 1.0 - self._open(self.scaler.inputs(X))
-        return share
+    def _openness(self, X: Array) -> Array:
+        """The share of the signal's variance that is unknown at inputs, shape (n,)."""
+        gaps = self.hyperparameters.gaps
+        return np.zeros(len(X)) if gaps is None else gaps.openness(X[:, 0])
 
     def mean(self, X: Array) -> Array:
-        unit = self.scaler.inputs(X)
-        return self.scaler.y.inverse(np.column_stack([p.mean(unit) for p in self._posteriors]))
+        return np.column_stack([p.mean(X) for p in self._posteriors])
 
-    def predict(self, X: Array, *, noise: bool = True) -> tuple[Array, Array]:
-        unit = self.scaler.inputs(X)
-        found = [self._predict(unit, output, noise) for output in range(self.n_outputs)]
-        means = np.column_stack([p.mean for p in found])
-        deviations = np.sqrt(np.column_stack([p.variance for p in found]))
-        return self.scaler.y.inverse(means), deviations * self.scaler.y.scale
+    def predict(self, X: Array) -> Prediction:
+        openness = self._openness(X)
+        mean, function, noise = np.empty((3, len(X), self.n_outputs))
+        for output, posterior in enumerate(self._posteriors):
+            p = posterior.predict(X)
+            mean[:, output], noise[:, output] = p.mean, np.minimum(posterior.noise(X), p.variance)
+            function[:, output] = p.variance - noise[:, output]
+        lacking = openness[:, None] * self._signal_variances
+        return Prediction(mean, function + lacking, noise, 1.0 - openness)
 
-    def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
-        """Prediction of one output in standardised units."""
-        posterior = self._posteriors[output]
-        p = posterior.predict(unit)
-        variance = p.variance if noise else np.maximum(p.variance - posterior.noise(unit), 0.0)
-        return Prediction(p.mean, variance * self.inflation[output] + self._missing(unit, output))
-
-    def _missing(self, unit: Array, output: int) -> Array:
-        missing: Array = self._signal_variances[output] * self._open(unit)
-        return missing
-
-    def standardized(self, X: Array, output: int) -> Prediction:
-        return self._predict(X, output)
-
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
-        p = self._posteriors[output].leave_one_out(_output(rows, output))
-        return Prediction(p.mean, p.variance * self.inflation[output])
+    def leave_one_out(self, rows: Block) -> Prediction:
+        mean, function, noise = np.empty((3, len(rows), self.n_outputs))
+        for output, posterior in enumerate(self._posteriors):
+            p = posterior.leave_one_out(_output(rows, output))
+            own = posterior.noise(rows.X)
+            mean[:, output], noise[:, output] = p.mean, np.minimum(own, p.variance)
+            function[:, output] = p.variance - noise[:, output]
+        return Prediction(mean, function, noise, 1.0 - self._openness(rows.X))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
-        unit = self.scaler.inputs(X)
+        own = self._openness(X)[:, None] * self._signal_variances
         parts = []
         for output, posterior in enumerate(self._posteriors):
-            own = posterior.noise(unit) if noise else np.zeros(len(X))
-            C = (posterior.covariance(unit) + np.diag(own)) * self.inflation[output]
-            parts.append(C + np.diag(self._missing(unit, output)))
-        return np.stack(parts, axis=-1) * self.scaler.y.scale**2
+            more = posterior.noise(X) if noise else 0.0
+            parts.append(posterior.covariance(X) + np.diag(own[:, output] + more))
+        return np.stack(parts, axis=-1)
 
-    def sample(self, X: Array, count: int, noise: bool, rng: np.random.Generator) -> Array:
-        unit, draws = self.scaler.inputs(X), []
+    def sample(
+        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
+    ) -> Array:
+        own = self._openness(X)[:, None] * self._signal_variances
+        draws = []
         for output, posterior in enumerate(self._posteriors):
-            factor = self.inflation[output]
-            mean = posterior.mean(unit)[:, None]
-            f = mean + np.sqrt(factor) * (posterior.sample(unit, count, rng) - mean)
-            own = factor * posterior.noise(unit) if noise else np.zeros(len(X))
-            root = np.sqrt(own + self._missing(unit, output))[:, None]
-            draws.append(f + root * rng.normal(size=f.shape))
-        unit_y = self.scaler.y
-        return np.stack(draws, axis=1) * unit_y.scale[:, None] + unit_y.center[:, None]
+            f = posterior.sample(X, count, rng)
+            root = np.sqrt(own[:, output] + (posterior.noise(X) if noise else 0.0))
+            draws.append(f + root[:, None] * rng.normal(size=f.shape))
+        return np.stack(draws, axis=1)
+
+    def update(self, rows: Rows) -> SpikeSlabModel:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        more = self.hyperparameters.collect(self.units.rows(rows))
+        total = tuple(a + b for a, b in zip(self.moments, more, strict=True))
+        return replace(self, moments=total, total_weight=self.n_rows + float(rows.weights.sum()))
+
+    def empty(self) -> SpikeSlabModel:
+        nothing = Block(np.empty((0, 1)), np.empty((0, self.n_outputs)), np.empty(0))
+        return replace(self, moments=self.hyperparameters.collect(nothing), total_weight=0.0)
+
+    def merge(self, other: SpikeSlabModel) -> SpikeSlabModel:
+        if not self.hyperparameters.same_as(other.hyperparameters):
+            raise incompatible("atoms")
+        total = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
+        return replace(self, moments=total, total_weight=self.n_rows + other.n_rows)
 
 
 def _mean_square(moments: WindowMoments) -> float:

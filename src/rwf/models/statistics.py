@@ -6,81 +6,68 @@ All of them add. Which one is good enough depends on the noise, and is found out
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from rwf._types import Array
-from rwf.data.rows import Block, Rows, RowSum, block_rows
-from rwf.data.scaling import Standardizer
+from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
 from rwf.inference.moments import Features, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores
-from rwf.models.base import in_units
 from rwf.models.hyperparameters import Hyperparameters
 from rwf.uncertainty.variance_function import VarianceFunction
 
-Form = Literal["gram", "root"]
-FORMS: tuple[Form, ...] = ("gram", "root")
+FORMS = ("gram", "root")
 DenseMoments: TypeAlias = Moments | RootMoments
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Algebra:
     """How a form is made of rows, and of arrays that were stored."""
 
     accumulate: Callable[[Features, Iterable[Block], int], DenseMoments]
     from_arrays: Callable[[Mapping[str, Array]], DenseMoments]
 
 
-WAYS: Mapping[Form, _Way] = MappingProxyType(
+ALGEBRAS: Mapping[str, _Algebra] = MappingProxyType(
     {
-        "gram": _Way(accumulate, Moments.from_arrays),
-        "root": _Way(accumulate_root, RootMoments.from_arrays),
+        "gram": _Algebra(accumulate, Moments.from_arrays),
+        "root": _Algebra(accumulate_root, RootMoments.from_arrays),
     }
 )
 
 
-def form_of(moments: DenseMoments) -> Form:
-    return "root" if isinstance(moments, RootMoments) else "gram"
-
-
-def add(a: DenseMoments, b: DenseMoments) -> DenseMoments:
-    """The sum of two moments of one form."""
-    if isinstance(a, Moments) and isinstance(b, Moments):
-        return a + b
-    assert isinstance(a, RootMoments)
-    assert isinstance(b, RootMoments)
-    return a + b
-
-
-def no_rows(form: Form, features: Features, n_outputs: int) -> DenseMoments:
+def no_rows(form: str, features: Features, n_outputs: int) -> DenseMoments:
     """The moments to which others are added first."""
-    return WAYS[form].accumulate(features, (), n_outputs)
+    return ALGEBRAS[form].accumulate(features, (), n_outputs)
 
 
 def collect(
-    scaler: Standardizer | None,
-    shape: Hyperparameters,
+    hyperparameters: Hyperparameters,
     rows: Rows,
-    form: Form,
+    form: str,
     noise: VarianceFunction | None = None,
 ) -> DenseMoments:
-    """The statistics of the rows, in one pass; without a scaler, of rows in standardised units."""
-    p, k = shape.features.n_features, rows.n_outputs
+    """The moments of rows in standardised units, in one pass."""
+    features, k = hyperparameters.features, rows.n_outputs
+    p, algebra = features.n_features, ALGEBRAS[form]
 
     def gather(parts: Iterable[Block]) -> DenseMoments:
-        return WAYS[form].accumulate(shape.features, in_units(parts, scaler, noise), k)
+        return algebra.accumulate(features, parts, k)
 
     name = f"{form} of {p} columns and {k} outputs"
-    return rows.total(
+    seen = rows if noise is None else Mapped(rows, noise.on)
+    total: DenseMoments = seen.total(
         RowSum(
             name if noise is None else f"{name}, {noise.name}",
             block_rows(p),
             gather,
-            add,
+            operator.add,
             lambda total: total.to_arrays(),
-            WAYS[form].from_arrays,
+            algebra.from_arrays,
             cores(),
         )
     )
+    return total

@@ -24,10 +24,7 @@ from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.data.stream import Entry
 from rwf.errors import CheckpointError, DamagedCheckpointWarning, ModelFileError
-from rwf.fit.pipeline import FitState
-from rwf.inference.trials import Trial
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.tree import TreeHyperparameters
+from rwf.fit.checkpoint import FitState
 from rwf.persistence import file
 from rwf.persistence.codec import (
     BOOL,
@@ -38,14 +35,14 @@ from rwf.persistence.codec import (
     Encoder,
     Instance,
     Kind,
-    Many,
     Mismatch,
     Table,
     floats,
 )
 from rwf.persistence.file import Json
 from rwf.persistence.records import RECORDS
-from rwf.priors.base import LearnedPrior
+from rwf.priors.lattice import LearnedLattice
+from rwf.priors.learned_features import LearnedFeatures
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -60,15 +57,12 @@ VERSION = 1
 """Of what is in the file."""
 
 LEARNED: dict[str, Kind] = {
-    "scaler": Instance(Standardizer),
+    "units": Instance(Standardizer),
     "X": floats("n", "d"),
     "y": floats("n", "k"),
     "weights": floats("n"),
-    "size": INT,
-    "shape": Instance(Hyperparameters, TreeHyperparameters),
-    "trials": Many(Instance(Trial)),
-    "at_bounds": Many(TEXT),
-    "n_learned": INT,
+    "n_components": INT,
+    "learned": Instance(LearnedFeatures, LearnedLattice),
     "n_rows": INT,
     "seed": INT,
     "seconds": Table(FLOAT),
@@ -149,7 +143,7 @@ class Checkpoint:
 
     def _write(self, state: FitState) -> None:
         encoder, sizes = Encoder(RECORDS), dict[str, int]()
-        values = {**vars(state), **vars(state.known), **vars(state.learned)}
+        values = {**vars(state), **vars(state.known)}
         learned = {
             name: kind.encode(values[name], encoder, sizes) for name, kind in LEARNED.items()
         }
@@ -220,10 +214,8 @@ class Checkpoint:
             name: kind.decode(found[name], decoder, sizes) for name, kind in LEARNED.items()
         }
         known = Block(*(values.pop(name) for name in ("X", "y", "weights")))
-        names = ("shape", "trials", "at_bounds", "n_learned")
-        learned = LearnedPrior(*(values.pop(name) for name in names))
         self._entries = [_entry(entry, decoder) for entry in entries]
-        self.state = FitState(known=known, learned=learned, **values)
+        self.state = FitState(known=known, **values)
 
     def _require_same(self, path: Path, then: Json) -> None:
         """That the checkpoint is of the same rows and parameters."""

@@ -31,7 +31,9 @@ from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
 from rwf.inference.spike_slab.fit import SparseFit
 from rwf.inference.spike_slab.windows import WindowedFit
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import LocalCalibration
+from rwf.models.base import Model
+from rwf.models.calibrated import LocallyCalibrated
+from rwf.models.corrected import CorrectedModel
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
@@ -122,7 +124,11 @@ def check_variance_shape(shape: VarianceFunction) -> None:
 
 
 def check_fitted(model: DenseModel) -> None:
-    d, k, stack = len(model.scaler.columns), len(model.scaler.y.center), model.shape.features
+    d, k, stack = (
+        len(model.units.columns),
+        len(model.units.y.center),
+        model.hyperparameters.features,
+    )
     fits_inputs(stack, d)
     p, statistics = stack.n_features, model.statistics
     if isinstance(statistics, RootMoments):
@@ -130,10 +136,11 @@ def check_fitted(model: DenseModel) -> None:
         require(statistics.n_outputs == k and size == p, "statistics are of other columns")
     else:
         check_moments(statistics, p, k)
-    require(len(model.shape.log_noise) == k, "noise is of other outputs")
-    require(len(model.shape.log_priors) == len(stack.parents), "variances are of other groups")
+    require(len(model.hyperparameters.log_noise) == k, "noise is of other outputs")
+    require(
+        len(model.hyperparameters.log_priors) == len(stack.parents), "variances are of other groups"
+    )
     check_noise(model.noise, d)
-    check_scores(model, k)
     if model.levels is not None:
         require(len(model.levels) == len(stack.maps), "cover is of other blocks")
     if "fits" in vars(model):
@@ -147,12 +154,6 @@ def check_moments(moments: Moments, p: int, k: int) -> None:
 def check_noise(noise: VarianceFunction | None, d: int) -> None:
     if noise is not None:
         fits_inputs(noise.features, d)
-
-
-def check_scores(model: DenseModel | SpikeSlabModel | TreeModel | LocalCalibration, k: int) -> None:
-    if model.calibration is not None:
-        scores = model.calibration.scores
-        require(scores.shape[1] == k, "leave-one-out errors are of other outputs")
 
 
 def check_tuned(posteriors: Sequence[Posterior | TreePosterior], p: int, k: int) -> None:
@@ -237,22 +238,21 @@ def check_tree_posterior(posterior: TreePosterior) -> None:
 
 
 def check_tree_model(model: TreeModel) -> None:
-    d, k, tree = len(model.scaler.columns), len(model.scaler.y.center), model.shape.tree
+    d, k, tree = len(model.units.columns), len(model.units.y.center), model.hyperparameters.tree
     require(tree.columns.n_inputs == d, "atoms have other inputs")
     require(model.statistics.tree is tree, "statistics are of another tree")
     require(model.statistics.n_outputs == k, "statistics are of other outputs")
-    require(len(model.shape.variances) == k, "variances are of other outputs")
-    groups = len(model.shape.features.parents)
-    for variances in model.shape.variances:
+    require(len(model.hyperparameters.variances) == k, "variances are of other outputs")
+    groups = len(model.hyperparameters.features.parents)
+    for variances in model.hyperparameters.variances:
         require(len(variances.log_priors) == groups, "variances are of other groups")
     check_noise(model.noise, d)
-    check_scores(model, k)
     if model.levels is not None:
         require(len(model.levels) == len(model.maps), "cover is of other blocks")
     if "fits" in vars(model):
         for fits in model.fits:
             require(fits.posterior.tree is tree, "a posterior is of another tree")
-        check_tuned([t.posterior for t in model.fits], model.n_features, k)
+        check_tuned([t.posterior for t in model.fits], model.features.n_features, k)
 
 
 def check_sparse_fit(fit: SparseFit) -> None:
@@ -272,16 +272,17 @@ def check_windowed_fit(fit: WindowedFit) -> None:
 
 
 def check_sparse_model(model: SpikeSlabModel) -> None:
-    fits, k = model.shape.fits, len(model.scaler.y.center)
-    require(len(model.scaler.columns) == 1, "sparse weights are for one input")
+    fits, k = model.hyperparameters.fits, len(model.units.y.center)
+    require(len(model.units.columns) == 1, "sparse weights are for one input")
     require(len(fits) == k and len(model.moments) == k, "fits are of other outputs")
     for fit, moments in zip(fits, model.moments, strict=True):
         require(len(fit.windows) == len(moments.parts), "moments are of other windows")
         for window, part in zip(fit.windows, moments.parts, strict=True):
             check_moments(part, window.fit.features.n_features, 1)
-    if model.shape.gaps is not None:
-        require(len(model.shape.gaps.ends) > 0, "there are no gaps, not even beyond the ends")
-    check_scores(model, k)
+    if model.hyperparameters.gaps is not None:
+        require(
+            len(model.hyperparameters.gaps.ends) > 0, "there are no gaps, not even beyond the ends"
+        )
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -301,25 +302,21 @@ def check_layer(layer: OutputBlend) -> None:
     require(min(weights) >= 0 and sum(weights) <= 1 + 1e-9, "weights of voices are no shares")
 
 
-def check_correction(
-    correction: LocalCalibration | NeighborBlend | None,
-    model: DenseModel | SpikeSlabModel | TreeModel,
-) -> None:
-    """That a correction is of this model."""
-    if correction is None:
-        return
-    d, k = len(model.scaler.columns), len(model.scaler.y.center)
-    scores = correction.calibration.scores
-    require(scores.shape[1] == k, "leave-one-out errors are of other outputs")
-    scale = correction.scale if isinstance(correction, NeighborBlend) else correction
-    if scale is not None:
-        check_noise(scale.shape, d)
-        check_scores(scale, k)
-    if isinstance(correction, NeighborBlend):
-        require(len(correction.layers) == k, "layers are of other outputs")
-        for layer in correction.layers:
-            if layer is not None:
-                require(layer.gp.X.shape[1] == d, "a layer has other inputs")
+def check_model(model: Model) -> None:
+    """That corrections are of the model that they wrap."""
+    d, k = len(model.units.columns), len(model.units.y.center)
+    while model is not model.base:
+        errors = model.calibration
+        require(errors is None or errors.scores.shape[1] == k, "errors are of other outputs")
+        if isinstance(model, LocallyCalibrated):
+            check_noise(model.variance, d)
+            require(len(model.usual) == k, "variances are of other outputs")
+        if isinstance(model, NeighborBlend):
+            require(len(model.blends) == k, "blends are of other outputs")
+            for blend in model.blends:
+                require(blend is None or blend.gp.X.shape[1] == d, "a blend has other inputs")
+        assert isinstance(model, CorrectedModel)
+        model = model.model
 
 
 def check_categories(column: CategoryColumn) -> None:
@@ -345,10 +342,10 @@ def check_table(schema: TableSchema, estimator: object) -> None:
 def check_estimator(estimator: object) -> None:
     """That the attributes of a fitted estimator go together."""
     attributes = vars(estimator)
-    scaler = attributes["model_"].scaler
+    scaler = attributes["model_"].units
     d, k = len(scaler.X.center), len(scaler.y.center)
     require(attributes["n_features_in_"] == d, "units are of other input columns")
     require(not attributes["_single_output"] or k == 1, "one output has several columns")
     names = attributes.get("feature_names_in_")
     require(names is None or len(names) == d, "names are of other columns")
-    check_correction(attributes["correction_"], attributes["model_"])
+    check_model(attributes["model_"])

@@ -14,7 +14,7 @@ from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit.report import FitReport
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import LocalCalibration
+from rwf.models.calibrated import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
@@ -44,8 +44,9 @@ ESTIMATORS = ("RWFRegressor", "RFFRegressor")
 FITTED: dict[str, Kind] = {
     "n_features_in_": INT,
     "_single_output": BOOL,
-    "model_": Instance(DenseModel, SpikeSlabModel, TreeModel),
-    "correction_": Maybe(Instance(LocalCalibration, NeighborBlend)),
+    "model_": Instance(
+        DenseModel, SpikeSlabModel, TreeModel, Calibrated, LocallyCalibrated, NeighborBlend
+    ),
     "fit_report_": Instance(FitReport),
     "n_iter_": INT,
 }
@@ -100,15 +101,15 @@ def save(
             f"{' or '.join(ESTIMATORS)}, or keep the model by pickle or joblib."
         )
     _mind_rows(estimator, with_rows)
-    if isinstance(estimator.model_, DenseModel | TreeModel) and estimator.model_.n_rows > 0:
-        _ = estimator.model_.fits  # what is found now is kept, and need not be found again
+    if estimator.model_.n_rows > 0:
+        _ = estimator.model_.summary  # what is computed now is stored
     table = None if schema is None else (schema, scores)
     _write(estimator, name, estimator.get_params(deep=False), path, table)
 
 
 def _mind_rows(estimator: BaseEstimator, with_rows: bool | None) -> None:
     """Where a model keeps all training rows: may they be in the file?"""
-    if not isinstance(estimator.correction_, NeighborBlend):
+    if not isinstance(estimator.model_, NeighborBlend):
         return
     kept = "this model keeps all training rows, because the nearest are asked for predictions"
     if with_rows is None:

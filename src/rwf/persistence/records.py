@@ -32,7 +32,7 @@ from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.inference.trials import Trial
 from rwf.linalg.cholesky import Factor
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import LocalCalibration
+from rwf.models.calibrated import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
@@ -57,6 +57,8 @@ from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBle
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import Kernel, VecchiaGP
+from rwf.priors.lattice import LearnedLattice
+from rwf.priors.learned_features import LearnedFeatures
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -235,11 +237,10 @@ DENSE = [
     Record(
         DenseModel,
         {
-            "scaler": Instance(Standardizer),
-            "shape": Instance(Hyperparameters),
+            "units": Instance(Standardizer),
+            "hyperparameters": Instance(Hyperparameters),
             "statistics": Instance(Moments, RootMoments),
-            "learn_priors": BOOL,
-            "calibration": Maybe(Instance(Calibration)),
+            "learn_variances": BOOL,
             "noise": Maybe(Instance(VarianceFunction)),
             "levels": Maybe(floats("b")),
         },
@@ -299,10 +300,9 @@ TREE = [
     Record(
         TreeModel,
         {
-            "scaler": Instance(Standardizer),
-            "shape": Instance(TreeHyperparameters),
+            "units": Instance(Standardizer),
+            "hyperparameters": Instance(TreeHyperparameters),
             "statistics": Instance(TreeMoments),
-            "calibration": Maybe(Instance(Calibration)),
             "levels": Maybe(floats("b")),
             "noise": Maybe(Instance(VarianceFunction)),
         },
@@ -351,11 +351,10 @@ SPARSE = [
     Record(
         SpikeSlabModel,
         {
-            "scaler": Instance(Standardizer),
-            "shape": Instance(SpikeSlabHyperparameters),
+            "units": Instance(Standardizer),
+            "hyperparameters": Instance(SpikeSlabHyperparameters),
             "moments": Many(Instance(WindowMoments)),
-            "n_rows": FLOAT,
-            "calibration": Maybe(Instance(Calibration)),
+            "total_weight": FLOAT,
         },
         checks.check_sparse_model,
     ),
@@ -363,10 +362,18 @@ SPARSE = [
 
 CORRECTIONS = [
     Record(
-        LocalCalibration,
+        Calibrated,
         {
-            "shape": Instance(VarianceFunction),
-            "calibration": Instance(Calibration),
+            "model": Instance(DenseModel, TreeModel, SpikeSlabModel),
+            "errors": Instance(Calibration),
+        },
+    ),
+    Record(
+        LocallyCalibrated,
+        {
+            "model": Instance(Calibrated),
+            "variance": Instance(VarianceFunction),
+            "errors": Instance(Calibration),
             "gain": FLOAT,
             "usual": floats("k"),
         },
@@ -406,9 +413,9 @@ CORRECTIONS = [
     Record(
         NeighborBlend,
         {
-            "layers": Many(Maybe(Instance(OutputBlend))),
-            "calibration": Instance(Calibration),
-            "scale": Maybe(Instance(LocalCalibration)),
+            "model": Instance(Calibrated, LocallyCalibrated, DenseModel, TreeModel, SpikeSlabModel),
+            "blends": Many(Maybe(Instance(OutputBlend))),
+            "errors": Instance(Calibration),
         },
     ),
 ]
@@ -444,6 +451,21 @@ REPORTS = [
     ),
 ]
 
+LEARNED: dict[str, Kind] = {
+    "trials": Many(Instance(Trial)),
+    "at_bounds": Many(TEXT),
+    "n_learned": INT,
+    "why": TEXT,
+    "blends": BOOL,
+}
+PRIORS = [
+    Record(
+        LearnedFeatures,
+        {**LEARNED, "hyperparameters": Instance(Hyperparameters), "learn_variances": BOOL},
+    ),
+    Record(LearnedLattice, {**LEARNED, "hyperparameters": Instance(TreeHyperparameters)}),
+]
+
 TABLES = [
     Record(NumberColumn, {"name": TEXT, "dtype": TEXT, "fill": Maybe(FLOAT)}),
     Record(
@@ -476,7 +498,7 @@ TABLES = [
 RECORDS: dict[str, Record] = {
     record.cls.__name__: record
     for group in (
-        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, TABLES,
+        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, PRIORS, TABLES,
     )
     for record in group
 }  # fmt: skip

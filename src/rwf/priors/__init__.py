@@ -1,1 +1,34 @@
-"""What is assumed of the weights, and how its parameters are learned. One module each."""
+"""Priors over the weights, by name."""
+
+from collections.abc import Callable
+
+from rwf.priors.adaptive import Adaptive
+from rwf.priors.auto import Auto
+from rwf.priors.base import Prior
+from rwf.priors.multiscale import Multiscale
+from rwf.priors.nystrom import Nystrom
+from rwf.priors.random_features import Fourier, RandomFeatures
+from rwf.priors.spike_slab import SpikeSlab
+
+__all__ = [
+    "PRIORS",
+    "Adaptive",
+    "Auto",
+    "Fourier",
+    "Multiscale",
+    "Nystrom",
+    "Prior",
+    "RandomFeatures",
+    "SpikeSlab",
+]
+
+PRIORS: dict[str, Callable[[], Prior]] = {
+    "auto": Auto,
+    "nystrom": Nystrom,
+    "multiscale": Multiscale,
+    "adaptive": Adaptive,
+    "spike_slab": SpikeSlab,
+    "random_features": RandomFeatures,
+    "fourier": Fourier,
+}
+"""What ``prior=`` of an estimator accepts as a name. A new prior is one more line here."""

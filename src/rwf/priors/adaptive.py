@@ -1,10 +1,10 @@
-r"""Atoms that go where the signal is: importance resampling of p(s, t), a round at a time.
+r"""Adaptive prior: importance resampling of p(s, t), so that atoms move to where the signal is.
 
-Each round tunes a prior variance per octave from the moments, drops the third of the atoms that
-explain least, :math:`m_j^2\|z_j\|^2/\sigma^2`, and draws their successors among many candidates,
-half of them fresh and half near strong atoms, in proportion to what they would catch of the
-residual, :math:`(z_c^\top r)^2/(\|z_c\|^2\sigma^2) - 2`. Rows kept back say which round was the
-best: atoms chosen by the data make the evidence an optimist.
+Each round learns a prior variance per octave from the moments, drops the third of the atoms that
+explain least, :math:`m_j^2\|z_j\|^2/\sigma^2`, and draws new ones among many candidates, half of
+them fresh and half near strong atoms, in proportion to what they would explain of the residual,
+:math:`(z_c^\top r)^2/(\|z_c\|^2\sigma^2) - 2`. Held-out rows choose the best round: with atoms
+chosen by the data the evidence is biased upwards.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,10 +24,19 @@ from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.trials import Progress, Trial
+from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors.multiscale import HELD_OUT, held_out_log_density, settled, statistics_of
+from rwf.priors.base import FitConfig, LearningTask, Prior
+from rwf.priors.learned_features import LearnedFeatures
 from rwf.priors.random_features import START_NOISE
-from rwf.wavelets import Haar, Wavelet
+from rwf.priors.tied_variances import HELD_OUT, held_out_log_density, moments_of, tied_variances
+from rwf.wavelets import Haar, Wavelet, as_wavelet
+
+SAMPLE_ROWS = 20_000
+"""Rows by which atoms are placed."""
+
+LEAST_COMPONENTS, MOST_COMPONENTS = 50, 500
+"""Bounds of the default number of atoms, which is else a quarter of that of the rows."""
 
 ROUNDS = 12
 POOL = 20
@@ -46,6 +56,37 @@ SPACINGS, HAAR_SPACINGS = 2.5, 16.0
 
 PAD = 0.1
 """Atoms begin this share of the span beyond the data."""
+
+
+@dataclass(frozen=True)
+class Adaptive(Prior):
+    """Few atoms of one wavelet, resampled in rounds to where the signal is.
+
+    Args:
+        wavelet: the mother wavelet, by name or as an object.
+    """
+
+    wavelet: str | Wavelet = "mexican_hat"
+    name: ClassVar[str] = "adaptive"
+    most_inputs: ClassVar[int] = LOW_DIMENSION
+    sample_rows: ClassVar[int] = SAMPLE_ROWS
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        as_wavelet(self.wavelet)
+        return super().for_rows(n, d, config)
+
+    def n_components(self, n: int) -> int:
+        return int(np.clip(n // 4, LEAST_COMPONENTS, MOST_COMPONENTS))
+
+    def learn(self, task: LearningTask) -> LearnedFeatures:
+        known, wavelet = task.known, as_wavelet(self.wavelet)
+        parameters, trials = learn_atoms(
+            wavelet, task.draw_trend(), known, task.n_components, task.rng, task.progress
+        )
+        n_learned = len(parameters.log_priors) + known.y.shape[1]
+        return LearnedFeatures(
+            trials=tuple(trials), n_learned=n_learned, hyperparameters=parameters
+        )
 
 
 @dataclass(frozen=True)
@@ -116,14 +157,14 @@ def learn_atoms(
             break
         atoms = renewed
     best = max(tried, key=lambda r: -np.inf if r.report.held_out is None else r.report.held_out)
-    everything = statistics_of(best.stack, rows)
-    final = settled(everything, best.stack, [t.variances for t in best.fits])
-    shape = Hyperparameters(
+    everything = moments_of(best.stack, rows)
+    final = tied_variances(everything, best.stack, [t.variances for t in best.fits])
+    chosen = Hyperparameters(
         best.stack,
         np.mean([t.variances.log_priors for t in final], axis=0),
         np.array([t.variances.log_noise for t in final]),
     )
-    return shape, [replace(r.report, chosen=r is best) for r in tried]
+    return chosen, [replace(r.report, chosen=r is best) for r in tried]
 
 
 def by_octave(atoms: LocalAtoms, trend: Sequence[FeatureMap]) -> Stack:
@@ -144,11 +185,11 @@ def joined_atoms(stack: Stack) -> LocalAtoms:
 
 def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_Round]) -> _Round:
     begun = time.perf_counter()
-    moments = statistics_of(stack, kept)
+    moments = moments_of(stack, kept)
     k = kept.y.shape[1]
     noises = [t.variances.log_noise for t in past[-1].fits] if past else [np.log(START_NOISE)] * k
     starts = [Variances(np.zeros(len(stack.maps)), float(noise)) for noise in noises]
-    fits = settled(moments, stack, starts)
+    fits = tied_variances(moments, stack, starts)
     report = Trial(
         log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
         iterations=sum(t.evaluations for t in fits),

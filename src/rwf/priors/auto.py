@@ -1,117 +1,153 @@
-"""Which recipe suits the data: all compete on some of the rows, and rows held out decide."""
+"""Model selection: several priors compete on some of the rows, and held-out rows choose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from rwf.data.rows import Block, hold_out
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.trials import Trial
-from rwf.models.base import log_density
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.noise import Source
-from rwf.models.spike_slab import SpikeSlabHyperparameters
-from rwf.models.tree import TreeHyperparameters
-from rwf.priors.base import LearnedPrior, LearningTask, Prior, some_rows
-from rwf.priors.building import build
-from rwf.priors.recipes import ADAPTIVE_ROWS
+from rwf.models.base import LOW_DIMENSION
+from rwf.priors import adaptive
+from rwf.priors.adaptive import Adaptive
+from rwf.priors.base import (
+    FitConfig,
+    LearnedPrior,
+    LearningTask,
+    Prior,
+    calibrated_model,
+    some_rows,
+)
+from rwf.priors.lattice import Lattice, reason_for_multifrontal
+from rwf.priors.multiscale import Multiscale
+from rwf.priors.nystrom import Nystrom
+from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
-CHOICE_ROWS, CHOICE_HELD_OUT = 5000, 0.2
-"""Rows on which recipes compete, and the share of them that decides."""
+ROWS, HELD_OUT = 5000, 0.2
+"""Rows on which priors compete, and the share of them that is held out."""
 
 HOPELESS = 0.3
-"""Nats a row by which a recipe may be behind the best before it, with noise and error bars that are
-the same everywhere. Beyond, it gets no others: they take long, and hardly ever make up for that."""
+"""Nats per row by which a prior may be behind the best so far, with constant noise and one
+calibration factor. Beyond, no others are learned: they take long, and hardly ever make up for
+that."""
 
 
 @dataclass(frozen=True)
-class Auto:
-    """Whichever of several recipes predicts held-out rows best.
+class Auto(Prior):
+    """The prior that predicts held-out rows best; "nystrom" for four or more input columns.
 
     Args:
-        candidates: recipes by name, the dearest first. Those for which there are too many rows
-            stand back; the first is taken where there are too few to compete.
+        candidates: priors by name, the most expensive first. The first is used where there are too
+            few rows to compete.
     """
 
-    candidates: Mapping[str, Prior]
+    candidates: Mapping[str, Prior] = field(default_factory=dict)
+    name: ClassVar[str] = "auto"
+    solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        if d > LOW_DIMENSION:
+            return Nystrom().for_rows(n, d, config)
+        if reason_for_multifrontal(n, d, config):
+            return Multiscale().for_rows(n, d, config)
+        return Auto(_candidates(d, config))
 
     @property
-    def sample_rows(self) -> int:
-        return min(ADAPTIVE_ROWS, max(r.sample_rows for r in self.candidates.values()))
+    def sample_rows(self) -> int:  # type: ignore[override]
+        return min(adaptive.SAMPLE_ROWS, max(p.sample_rows for p in self.candidates.values()))
 
-    def default_n_components(self, n: int) -> int:
-        return max(recipe.default_n_components(n) for recipe in self.candidates.values())
+    def n_components(self, n: int) -> int:
+        return max(prior.n_components(n) for prior in self.candidates.values())
 
-    def cheap(self) -> Prior:
-        return self
-
-    def learn(self, lesson: LearningTask) -> LearnedPrior:
-        known, rng = lesson.known, lesson.rng
+    def learn(self, task: LearningTask) -> LearnedPrior:
+        known, rng = task.known, task.rng
         able = {
-            name: recipe
-            for name, recipe in self.candidates.items()
-            if lesson.everything or recipe.sample_rows <= len(known)
+            name: prior
+            for name, prior in self.candidates.items()
+            if task.complete or prior.sample_rows <= len(known)
         }
-
-        def learned(recipe: Prior, rows: Block, stream: np.random.Generator) -> LearnedPrior:
-            size = lesson.settings.n_components or recipe.default_n_components(len(known))
-            return recipe.learn(replace(lesson, known=rows, size=size, rng=stream))
-
-        kept, held = hold_out(some_rows(known, CHOICE_ROWS, rng), CHOICE_HELD_OUT, rng)
+        kept, held = hold_out(some_rows(known, ROWS, rng), HELD_OUT, rng)
         if len(held) < ENOUGH_SCORES:
-            return learned(next(iter(able.values())), known, rng)
-        densities: dict[str, float] = {}
-        streams = dict(zip(able, rng.spawn(len(able)), strict=True))
-        for name in reversed(able):
-            own = replace(lesson, known=kept, rng=streams[name])
-            try:
-                shape = learned(able[name].cheap(), kept, streams[name]).shape
-                densities[name] = _held_out(shape, own, held, max(densities.values(), default=None))
-            except (NotSparseError, NotPositiveDefiniteError) as reason:
-                lesson.progress(f"prior {name!r} stands back: {reason}")
-                continue
-            lesson.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
+            return _learned(next(iter(able.values())), task, known, rng)
+        densities = _densities(able, task, kept, held)
         if not densities:
-            return learned(next(iter(able.values())), known, rng)  # which says what is wrong
+            # The first fails with an error that says why.
+            return _learned(next(iter(able.values())), task, known, rng)
         best = max(densities, key=lambda name: densities[name])
-        found = learned(able[best], known, rng)
+        found = _learned(able[best], task, known, rng)
         tried = tuple(
             Trial(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
             for name, density in densities.items()
             if name != best
         )
         chosen = tuple(
-            replace(s, name=f"prior {best!r} {s.name}".strip()) if s.chosen else s
-            for s in found.trials
+            replace(t, name=f"prior {best!r} {t.name}".strip()) if t.chosen else t
+            for t in found.trials
         )
         return replace(found, trials=chosen + tried)
 
 
-def _held_out(
-    shape: Hyperparameters | SpikeSlabHyperparameters | TreeHyperparameters,
-    lesson: LearningTask,
-    held: Block,
-    best: float | None,
-) -> float:
-    """Mean log density of held-out rows, with the noise and the error bars that suit the shape.
+def _candidates(d: int, config: FitConfig) -> dict[str, Prior]:
+    found: dict[str, Prior] = {"nystrom": Nystrom()}
+    lattice = config.solver == "auto" and d <= 2 and config.n_components is None
+    if d > 1 or not lattice:  # on one column a lattice does as well with more atoms, sooner
+        found["multiscale"] = Multiscale()
+    found["adaptive"] = Adaptive()
+    if d == 1 and can_be_sampled(config):
+        found["spike_slab"] = SpikeSlab()
+    if lattice:
+        found["multiscale, multifrontal"] = Lattice(d, "it predicted held-out rows best")
+    return found
 
-    Where these cannot help it to the best so far, they are not learned.
+
+def _learned(
+    prior: Prior, task: LearningTask, rows: Block, rng: np.random.Generator
+) -> LearnedPrior:
+    size = task.config.n_components or prior.n_components(len(task.known))
+    return prior.learn(replace(task, known=rows, n_components=size, rng=rng))
+
+
+def _densities(
+    able: Mapping[str, Prior], task: LearningTask, kept: Block, held: Block
+) -> dict[str, float]:
+    """Mean log density of held-out rows by prior; without those that do not suit the data."""
+    densities: dict[str, float] = {}
+    streams = dict(zip(able, task.rng.spawn(len(able)), strict=True))
+    for name in reversed([*able]):
+        rng = streams[name]
+        try:
+            learned = _learned(able[name].cheap(), task, kept, rng)
+            best = max(densities.values(), default=None)
+            own = replace(task, known=kept, rng=rng)
+            densities[name] = _held_out(learned, own, held, best)
+        except (NotSparseError, NotPositiveDefiniteError) as reason:
+            task.progress(f"prior {name!r} is not considered: {reason}")
+            continue
+        task.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
+    return densities
+
+
+def _held_out(learned: LearnedPrior, task: LearningTask, held: Block, best: float | None) -> float:
+    """Mean log density of held-out rows, with the noise and the calibration of the config.
+
+    These are not learned where they cannot help to reach the best so far.
     """
 
-    def density(lesson: LearningTask) -> float:
-        model, scale = build(shape, lesson, Source(None, lesson.known, len(lesson.known)))
-        X = lesson.scaler.original_inputs(held.X)
-        factors = None if scale is None else scale.variances(model, X)
-        return float(log_density(model, held, factors).mean())
+    def density(task: LearningTask) -> float:
+        model = calibrated_model(learned, task, task.known)
+        return float(model.predict(held.X).log_density(held.y).mean())
 
-    if best is not None and lesson.settings.noise == "auto" and isinstance(shape, Hyperparameters):
-        settings = replace(lesson.settings, noise="constant", calibrate_locally=False)
-        (other,) = lesson.rng.spawn(1)  # so that what follows does not depend on this
-        plain = density(replace(lesson, settings=settings, rng=other))
-        if plain < best - HOPELESS:
-            return plain
-    return density(lesson)
+    config = task.config
+    if best is not None and config.noise == "auto" and learned.screened:
+        mode = "global" if config.calibration == "local" else config.calibration
+        plain = replace(config, noise="constant", calibration=mode)
+        (other,) = task.rng.spawn(1)  # so that what follows does not depend on this
+        found = density(replace(task, config=plain, rng=other))
+        if found < best - HOPELESS:
+            return found
+    return density(task)

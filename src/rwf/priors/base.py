@@ -1,113 +1,186 @@
-"""What a recipe for the shape of a model is given, and what it gives back."""
+"""What a prior is: it learns from some rows, and what it learned is conditioned on all rows."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from rwf.data.rows import Block
+from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
+from rwf.features.base import Family, FeatureMap
+from rwf.features.trend import ConstantFamily, LinearFamily
 from rwf.inference.trials import Progress, Trial
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.noise import Noise
-from rwf.models.spike_slab import SpikeSlabHyperparameters
-from rwf.models.tree import TreeHyperparameters
+from rwf.models.base import LOW_DIMENSION, Model
+from rwf.models.calibrated import calibrate, calibrate_locally
 
-Neighbors = bool | Literal["auto"]
+Solver = Literal["auto", "dense", "multifrontal"]
+Metric = Literal["auto", "isotropic", "ard", "full"]
+Trend = Literal["linear", "constant", "none"]
+CalibrationMode = Literal["local", "global"] | None
+Neighbors = Literal["auto"] | int | None
 
 SAMPLE_ROWS = 2000
-"""Rows on which the shape is learned."""
+"""Rows on which hyperparameters are learned, and models scored."""
+
+ALL_ROWS = 3000
+"""Up to so many rows, all of them take part in learning: as inducing inputs, and in polishing."""
+
+CALIBRATION_ROWS = 10_000
+"""Rows whose leave-one-out errors calibrate variances by place, at most."""
+
+TRENDS: dict[str, tuple[Family, ...]] = {
+    "linear": (ConstantFamily(), LinearFamily()),
+    "constant": (ConstantFamily(),),
+    "none": (),
+}
 
 
 @dataclass(frozen=True)
 class FitConfig:
-    """How to fit.
-
-    Args:
-        n_components: feature columns; ``None`` leaves the choice to the recipe.
-        n_starts: starts of the shape.
-        max_iter: iterations of the best start.
-        learn_priors: whether prior variances are learned.
-        ard: whether every input column has its own unit and length-scales.
-        log_skewed: whether skewed input columns are replaced by their logarithms.
-        mix_columns: whether kernels of many rows of a few to MANY_LENGTHS columns learn which of
-            them act together.
-        fill: whether variance that local atoms lack far from the data is filled up, in low
-            dimension.
-        noise: whether the noise varies with x; "auto" decides by leave-one-out densities in low
-            dimension, and is constant in others.
-        local_errors: whether error bars follow the size of errors by place, in low dimension.
-        second_opinion: whether the nearest rows are asked too; "auto" decides by the weights, the
-            number of columns and of rows, and whether these are in memory.
-    """
+    """Parameters of a fit that every prior knows; the estimator documents them."""
 
     n_components: int | None
-    n_starts: int
-    max_iter: int
-    learn_priors: bool
-    ard: bool
+    solver: Solver
+    metric: Metric
+    neighbors: Neighbors
+    trend: Trend
+    noise: str
+    calibration: CalibrationMode
     log_skewed: bool
-    mix_columns: bool
-    fill: bool
-    noise: Noise
-    calibrate_locally: bool
-    second_opinion: Neighbors
+    n_trials: int
+    max_iter: int
 
+    @property
+    def ard(self) -> bool:
+        """Whether every input column has its own unit and length-scale."""
+        return self.metric != "isotropic"
 
-@dataclass(frozen=True)
-class LearnedPrior:
-    """A shape, how it was found, and how many parameters were learned for it."""
-
-    shape: Hyperparameters | SpikeSlabHyperparameters | TreeHyperparameters
-    trials: tuple[Trial, ...]
-    at_bounds: tuple[str, ...]
-    n_learned: int
+    def units(self, rows: Block) -> Standardizer:
+        """Units learned from rows."""
+        return Standardizer.learn(rows, ard=self.ard, log_skewed=self.log_skewed)
 
 
 @dataclass(frozen=True)
 class LearningTask:
-    """What a recipe learns from.
+    """What a prior learns from.
 
     Args:
-        scaler: units.
+        units: of inputs and targets.
         known: some rows, in standardised units.
-        everything: whether they are all there are.
-        size: feature columns.
-        settings: starts and iterations.
+        complete: whether they are all there are.
+        n_components: feature columns.
+        config: parameters of the fit.
         rng: draws rows and atoms.
         progress: called with a line of text now and then.
     """
 
-    scaler: Standardizer
+    units: Standardizer
     known: Block
-    everything: bool
-    size: int
-    settings: FitConfig
+    complete: bool
+    n_components: int
+    config: FitConfig
     rng: np.random.Generator
     progress: Progress
 
-
-class Prior(Protocol):
-    """A way to learn the shape of a model."""
+    @cached_property
+    def scored(self) -> Block:
+        """At most SAMPLE_ROWS of the known rows, for leave-one-out errors."""
+        return some_rows(self.known, SAMPLE_ROWS, self.rng)
 
     @property
-    def sample_rows(self) -> int:
-        """Rows beyond which a larger sample teaches it nothing."""
-        ...
+    def trend(self) -> Sequence[Family]:
+        """The families of trend columns."""
+        return TRENDS[self.config.trend]
 
-    def default_n_components(self, n: int) -> int:
-        """Feature columns for n rows, if nobody asked for a number."""
-        ...
+    def draw_trend(self) -> list[FeatureMap]:
+        """The trend columns."""
+        return [family.draw(0, self.known.X, self.rng) for family in self.trend]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedPrior(ABC):
+    """What a prior learned from some rows.
+
+    Args:
+        trials: what was tried, and how it did.
+        at_bounds: parameters that ended on their bounds.
+        n_learned: number of parameters learned.
+        why: why this solver is used, if there was a choice.
+        blends: whether a blend with nearest neighbours is worth trying by default.
+    """
+
+    trials: tuple[Trial, ...]
+    at_bounds: tuple[str, ...] = ()
+    n_learned: int
+    why: str = ""
+    blends: bool = False
+    screened: ClassVar[bool] = False
+    """Whether model selection scores it with constant noise first."""
+
+    @abstractmethod
+    def condition(self, task: LearningTask, rows: Rows) -> Model:
+        """The model of all rows, in standardised units: one pass, and the noise of the config."""
+
+
+class Prior(ABC):
+    """What is assumed of the weights. See docs/extending.md for one of your own."""
+
+    name: ClassVar[str]
+    most_inputs: ClassVar[int | None] = None
+    """Input columns up to which it can be used; ``None`` for any number."""
+    solvers: ClassVar[tuple[str, ...]] = ("auto", "dense")
+    sample_rows: ClassVar[int] = ALL_ROWS
+    """Rows beyond which a larger sample teaches it nothing."""
+    needs_all_rows: ClassVar[bool] = False
+    """Whether all rows must be in memory."""
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        """The prior to use for n rows of d columns, after its constraints are checked."""
+        if config.solver not in self.solvers:
+            raise ValueError(
+                f"solver={config.solver!r} is for prior='auto' or 'multiscale' and up to "
+                f"{LOW_DIMENSION} input columns, but prior={self.name!r} was given: leave the "
+                "solver out, or use solver='dense'."
+            )
+        if self.most_inputs is not None and d > self.most_inputs:
+            raise ValueError(
+                f"prior={self.name!r} is for up to {self.most_inputs} input column(s), and X has "
+                f"{d}: use prior='nystrom'."
+            )
+        return self
+
+    @abstractmethod
+    def n_components(self, n: int) -> int:
+        """Feature columns for n rows, unless the user gave a number."""
 
     def cheap(self) -> Prior:
-        """A cheaper recipe by which to judge this one."""
-        ...
+        """A cheaper version of it, for model selection."""
+        return self
 
-    def learn(self, lesson: LearningTask) -> LearnedPrior:
-        """The shape, from some rows."""
-        ...
+    @abstractmethod
+    def learn(self, task: LearningTask) -> LearnedPrior:
+        """Learn hyperparameters from some rows."""
+
+
+def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> Model:
+    """The model of all rows, with its variances calibrated as the config says."""
+    model, mode = learned.condition(task, rows), task.config.calibration
+    if mode is None:
+        return model
+    model = calibrate(model, task.scored)
+    if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
+        return model
+    known = some_rows(task.known, CALIBRATION_ROWS, task.rng)
+    local = calibrate_locally(model, known, task.rng)
+    if local is None:
+        return model
+    task.progress(f"errors vary by place: log density higher by {local.gain:.4f}")
+    return local
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

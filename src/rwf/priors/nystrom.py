@@ -1,9 +1,8 @@
-r"""Projected weights: the infinite wavelet kernel on D atoms, w ~ N(0, K_TT⁻¹) instead of iid.
+r"""Nyström: the GP of the wavelet kernel on D inducing rows (subset of regressors).
 
-Atoms sit at rows T, and f(x) = k_T(x)ᵀw. With this prior the model is the Gaussian process of the
-kernel k projected on the span of its atoms: no Monte-Carlo error remains in the kernel, and with an
-atom at every row it is the exact process. It is what the literature calls subset of regressors, or
-Nyström. Whitened features :math:`z = L^{-1} k_T(x)`, :math:`K_{TT} = LL^\top`, have iid weights, so
+With inducing inputs T, f(x) = k_T(x)ᵀw and w ~ N(0, K_TT⁻¹): the Gaussian process of the kernel k
+restricted to the span of its inducing functions. No Monte-Carlo error remains in the kernel, and
+with every row as an inducing input it is the exact process. Whitened features :math:`z = L^{-1} k_T(x)`, :math:`K_{TT} = LL^\top`, have iid weights, so
 all else is Bayesian linear regression, and its moments add as ever.
 """
 
@@ -11,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from rwf.inference.exact import exact_evidence
 from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
+from rwf.priors.base import ALL_ROWS, LearningTask, Prior, some_rows
+from rwf.priors.learned_features import LearnedFeatures
 from rwf.priors.random_features import START_NOISE
 
 HIDDEN = 1e-3
@@ -38,6 +40,91 @@ MIXING_SPREAD = 0.3
 
 LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
 """Bounds of that jitter, relative to k(x, x)."""
+
+
+EXACT_ROWS, CHEAP_ROWS = 1000, 500
+"""Rows whose exact evidence gives the kernel, finally and in model selection."""
+
+COMPONENTS = 2500
+"""Inducing inputs for more than ALL_ROWS rows."""
+
+MORE_COMPONENTS, MORE_ROWS = 5000, 20_000
+"""Inducing inputs where COMPONENTS miss more variance than the noise has, for up to so many rows:
+for more of them, a pass would take too long."""
+
+PROBES = 500
+"""Rows at which the missing variance is measured."""
+
+MANY_BLOCKS = 3
+"""Blocks of the kernel for few rows; many rows tell one block precisely."""
+
+
+@dataclass(frozen=True)
+class Nystrom(Prior):
+    """GP with the wavelet kernel on inducing rows; exact with as many of these as rows.
+
+    Args:
+        n_blocks: blocks of the kernel; ``None`` takes three for up to 3000 rows and one for more.
+        exact_rows: rows whose exact evidence gives the kernel.
+        most: inducing inputs where there is hardly any noise, unless ``n_components`` is given.
+    """
+
+    n_blocks: int | None = None
+    exact_rows: int = EXACT_ROWS
+    most: int = MORE_COMPONENTS
+    name: ClassVar[str] = "nystrom"
+    sample_rows: ClassVar[int] = 2 * MORE_COMPONENTS  # half of them no inducing inputs, for scores
+
+    def n_components(self, n: int) -> int:
+        if n <= ALL_ROWS:
+            return n
+        return min(n, self.most) if n <= MORE_ROWS else COMPONENTS
+
+    def cheap(self) -> Prior:
+        return replace(self, exact_rows=CHEAP_ROWS, most=COMPONENTS)
+
+    def learn(self, task: LearningTask) -> LearnedFeatures:
+        known, config, rng = task.known, task.config, task.rng
+        d, k = known.X.shape[1], known.y.shape[1]
+        n_blocks = self.n_blocks or (MANY_BLOCKS if len(known) <= ALL_ROWS else 1)
+        maps = tuple(task.draw_trend())
+        trend = Stack(maps) if maps else None
+        # Few rows have several blocks, for which a full metric would overfit.
+        full = d > 1 and config.metric == "full"
+        full |= config.metric == "auto" and n_blocks == 1 and LOW_DIMENSION < d <= MANY_LENGTHS
+        first = first_kernel(n_blocks, d, task.trend, k, ard=config.ard, full=full)
+        parameters, trials = learn_kernel(
+            first,
+            trend,
+            some_rows(known, self.exact_rows, rng),
+            rng,
+            n_starts=config.n_trials,
+            max_iter=config.max_iter,
+            progress=task.progress,
+        )
+        return LearnedFeatures(
+            trials=tuple(trials),
+            at_bounds=next(trial.at_bounds for trial in trials if trial.chosen),
+            n_learned=len(parameters.kernel.theta) + len(parameters.log_trend) + k,
+            blends=True,
+            hyperparameters=self._induce(parameters, trend, task),
+        )
+
+    def _induce(
+        self, parameters: KernelParameters, trend: Stack | None, task: LearningTask
+    ) -> Hyperparameters:
+        """As many inducing inputs as were asked for, or fewer that do as well."""
+        known, rng = task.known, task.rng
+        if task.config.n_components is None and task.n_components > ALL_ROWS:
+            few = project(parameters, trend, some_rows(known, COMPONENTS, rng).X)
+            missing = missing_variance(few, some_rows(known, PROBES, rng))
+            noise = float(np.exp(parameters.log_noise.min()))
+            task.progress(
+                f"{COMPONENTS} inducing rows miss a variance of {missing:.2g}; noise {noise:.2g}"
+            )
+            if missing <= noise:
+                return few
+        return project(parameters, trend, some_rows(known, task.n_components, rng).X)
 
 
 @dataclass(frozen=True)
@@ -56,18 +143,18 @@ class KernelParameters:
 
 
 def first_kernel(
-    n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, mix: bool = False
+    n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, full: bool = False
 ) -> KernelParameters:
     """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span).
 
-    With ``mix`` it also learns which columns act together.
+    With ``full`` the metric is learned too, not just one length per column.
     """
     kernel = HatMixture(
         log_variances=np.full(n_blocks, -np.log(n_blocks)),
         log_roughness=np.zeros(n_blocks),
         log_lengths=np.full((n_blocks, d), 0.5 * np.log(d) if ard else 0.0),
         ard=ard,
-        mixing=np.zeros((n_blocks, d, d)) if mix else None,
+        mixing=np.zeros((n_blocks, d, d)) if full else None,
     )
     log_trend = np.array([family.start_log_prior for family in trend])
     return KernelParameters(kernel, log_trend, np.full(n_outputs, np.log(START_NOISE)))

@@ -1,28 +1,202 @@
-r"""The kernel's shape θ by maximal evidence: several starts on a sample of rows with few atoms.
+r"""Random features: atoms drawn from p(s, t) with independent weights, as in the paper.
 
-θ belongs to the measure and not to its atoms, so it carries over to a larger draw of atoms on all
-rows.
+The hyperparameters θ maximise the evidence of a sample of rows with few atoms, from several
+starting points. They belong to the measure and not to its atoms, so they carry over to a larger
+draw of atoms on all rows.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
+from rwf.data.scaling import Standardizer
+from rwf.features import FourierFamily, RidgeFamily, WaveletFamily
 from rwf.features.base import Family
 from rwf.features.stack import Stack
+from rwf.features.wavelet import Normalization
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import evidence
 from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
+from rwf.priors.base import ALL_ROWS, SAMPLE_ROWS, FitConfig, LearningTask, Prior, some_rows
+from rwf.priors.learned_features import LearnedFeatures
+from rwf.wavelets import Wavelet, as_wavelet
+from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
+
+Variances = Literal["block", "unit"]
 
 START_NOISE = 0.1
 """σ² to start from, for targets of unit variance."""
+
+SAMPLE_FEATURES = 300
+"""Feature columns with which hyperparameters are learned."""
+
+POLISH_ITERATIONS = 20
+"""Iterations with all atoms and rows, where these are few."""
+
+LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000
+"""Bounds of the default number of feature columns, which is else that of the rows."""
+
+
+class FeaturePrior(Prior):
+    """Features drawn from families, with one prior variance per block."""
+
+    variances: Variances
+
+    @abstractmethod
+    def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
+        """The blocks of features, without the trend."""
+
+    def n_components(self, n: int) -> int:
+        return int(np.clip(n, LEAST_COMPONENTS, MOST_COMPONENTS))
+
+    def learn(self, task: LearningTask) -> LearnedFeatures:
+        known, config, rng = task.known, task.config, task.rng
+        families = [*self.families(task.units, config), *task.trend]
+        learn_variances = self.variances == "block"
+        few = min(task.n_components, SAMPLE_FEATURES)
+        parameters, trials = learn_hyperparameters(
+            families,
+            some_rows(known, SAMPLE_ROWS, rng),
+            rng,
+            n_features=few,
+            n_starts=config.n_trials,
+            max_iter=config.max_iter,
+            learn_priors=learn_variances,
+            progress=task.progress,
+        )
+        at_bounds = next(trial.at_bounds for trial in trials if trial.chosen)
+        if few < task.n_components:
+            drawn = draw_stack(families, task.n_components, known.X, rng)
+            theta = parameters.features.theta
+            parameters = replace(parameters, features=drawn.with_theta(theta))
+            if task.complete and len(known) <= ALL_ROWS:
+                parameters, step = maximize_evidence(
+                    parameters, known, POLISH_ITERATIONS, learn_priors=learn_variances
+                )
+                at_bounds = step.at_bounds
+                task.progress(f"polished: log evidence {step.log_evidence_per_row:.4f} per row")
+        n_learned = len(parameters.features.theta) + len(parameters.log_noise)
+        n_learned += len(parameters.log_priors) if learn_variances else 0
+        return LearnedFeatures(
+            trials=tuple(trials),
+            at_bounds=at_bounds,
+            n_learned=n_learned,
+            hyperparameters=parameters,
+            learn_variances=learn_variances,
+        )
+
+
+@dataclass(frozen=True)
+class RandomFeatures(FeaturePrior):
+    """Random wavelet features with independent weights: the paper's prior.
+
+    Args:
+        wavelet: the mother wavelet, by name or as an object.
+        scales: lowest and highest scale s to start from, relative to the length-scales.
+        shifts: where atoms sit: "data" (training rows), "box", "hull", or a function
+            ``(X, m, rng) -> (m, d)`` in the units of X.
+        normalization: "peak", or "energy" for the paper's :math:`s^{-d/2}`.
+        blocks: kinds of features, each "radial" or "ridge", with their own length-scales and
+            amplitude.
+        variances: "block" learns one prior variance per block, "unit" fixes all at one.
+    """
+
+    wavelet: str | Wavelet = "mexican_hat"
+    scales: tuple[float, float] = (0.5, 2.0)
+    shifts: str | ShiftSampler = "data"
+    normalization: Normalization = "peak"
+    blocks: tuple[Literal["radial", "ridge"], ...] = ("radial", "radial", "ridge")
+    variances: Variances = "block"
+    name: ClassVar[str] = "random_features"
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        check_choice("normalization", self.normalization, ("peak", "energy"))
+        check_choice("variances", self.variances, ("block", "unit"))
+        kinds = set(self.blocks)
+        if not kinds or not kinds <= {"radial", "ridge"}:
+            raise ValueError(f"blocks={self.blocks!r}: give a tuple of 'radial' and 'ridge'.")
+        try:
+            low, high = self.scales
+        except (TypeError, ValueError):
+            raise ValueError(f"scales={self.scales!r}: give a pair (low, high).") from None
+        Measure(low, high, as_shifts(self.shifts))  # refuses scales out of order
+        as_wavelet(self.wavelet)
+        return super().for_rows(n, d, config)
+
+    def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
+        wavelet = as_wavelet(self.wavelet)
+        measure = Measure(*self.scales, shifts_in_units(as_shifts(self.shifts), units))
+        length = first_length(units, config)
+        kinds: dict[str, Family] = {
+            "radial": WaveletFamily(wavelet, measure, length, config.ard, self.normalization),
+            "ridge": RidgeFamily(wavelet, measure, length, config.ard),
+        }
+        return [kinds[kind] for kind in self.blocks]
+
+
+@dataclass(frozen=True)
+class Fourier(FeaturePrior):
+    """Random Fourier features of a stationary kernel.
+
+    Args:
+        kernel: "se", "matern12", "matern32" or "matern52".
+        n_blocks: sums of kernels with their own length-scales and amplitude.
+        variances: "block" learns one prior variance per block, "unit" fixes all at one.
+    """
+
+    kernel: str = "se"
+    n_blocks: int = 1
+    variances: Variances = "block"
+    name: ClassVar[str] = "fourier"
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        check_choice("variances", self.variances, ("block", "unit"))
+        if not isinstance(self.n_blocks, int | np.integer) or self.n_blocks < 1:
+            raise ValueError(f"n_blocks={self.n_blocks!r} must be a positive integer.")
+        return super().for_rows(n, d, config)
+
+    def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
+        family: Family = FourierFamily(self.kernel, first_length(units, config), config.ard)
+        return [family] * self.n_blocks
+
+
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """That a parameter is one of a few words."""
+    if value not in known:
+        listed = ", ".join(repr(word) for word in known)
+        raise ValueError(f"{name}={value!r} is unknown: use one of {listed}.")
+
+
+def first_length(units: Standardizer, config: FitConfig) -> float:
+    """Length-scale to start from, in standardised units."""
+    return float(np.sqrt(len(units.columns))) if config.ard else 1.0
+
+
+def shifts_in_units(shifts: ShiftSampler, units: Standardizer) -> ShiftSampler:
+    """The shift sampler in standardised units; a user's own works in the units of X."""
+    if isinstance(shifts, Rows | Box | Hull):
+        return shifts
+
+    def scaled(X: Array, m: int, rng: np.random.Generator) -> Array:
+        drawn = np.asarray(shifts(units.original_inputs(X), m, rng), dtype=np.float64)
+        width = len(units.X.center)
+        if drawn.shape != (m, width):
+            raise ValueError(
+                f"the function given as shifts returned shape {drawn.shape}: it must return "
+                f"({m}, {width})."
+            )
+        return units.inputs(drawn)
+
+    return scaled
 
 
 def draw_stack(

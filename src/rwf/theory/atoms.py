@@ -22,14 +22,15 @@ from rwf.features import (
 )
 from rwf.features.inducing import ProjectedFeatures
 from rwf.features.local import LocalAtoms
-from rwf.models.dense import DenseModel
+from rwf.models.base import Model as FittedModel
+from rwf.models.gaussian import gaussian
 
 
 @runtime_checkable
 class Regressor(Protocol):
     """A fitted regressor."""
 
-    model_: DenseModel
+    model_: FittedModel
 
 
 @runtime_checkable
@@ -99,14 +100,14 @@ def atom_blocks(model: Model, X: Array) -> list[AtomBlock]:
 def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
     """Features, inputs in their units, and the prior variance of every column."""
     if isinstance(model, Regressor):
-        fitted = model.model_
-        if fitted.projected is not None:
+        fitted = gaussian(model.model_)
+        if fitted is None or isinstance(fitted.maps[0], ProjectedFeatures):
             raise ValueError(
-                "projected weights make no Monte-Carlo error: their kernel is in closed form, and "
-                "no number of atoms is needed for it. Fit with prior='random_features'."
+                "this model has no Monte-Carlo error: its kernel is in closed form, or its weights "
+                "were sampled. Fit with prior='random_features'."
             )
         variances = fitted.fits[0].posterior.prior_variances
-        return fitted.shape.features, fitted.scaler.inputs(X), variances
+        return fitted.features, fitted.units.inputs(X), variances
     features = model.features_ if isinstance(model, Transformer) else model
     if isinstance(features, ProjectedFeatures):
         raise ValueError("projected features are not random: their kernel is in closed form.")

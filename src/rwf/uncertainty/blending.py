@@ -33,7 +33,7 @@ from scipy.special import softmax
 
 from rwf._types import Array, IntArray
 from rwf.inference.posterior import Prediction, normal_log_density
-from rwf.uncertainty.vecchia import VecchiaGP, learn_vecchia_gp
+from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
 """Share and largest number of rows that judge."""
@@ -242,7 +242,12 @@ class LearnedBlend:
 
 
 def learn_output_blend(
-    X: Array, y: Array, held: IntArray, unseen: Prediction, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    held: IntArray,
+    unseen: Prediction,
+    rng: np.random.Generator,
+    n_neighbors: int = NEIGHBORS,
 ) -> LearnedBlend | None:
     """The layer over a model, or ``None`` where it does not clearly raise held-out densities.
 
@@ -252,11 +257,12 @@ def learn_output_blend(
         held: numbers of some of them, as :func:`held_out_rows` draws.
         unseen: what the model predicts of these as if it had not seen them, by leaving one out.
         rng: draws the rows on which the neighbours' kernel is learned.
+        n_neighbors: rows on which a prediction is conditioned.
     """
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None
     center = float(y.mean())
-    gp = learn_vecchia_gp(X, y - center, rng)
+    gp = learn_vecchia_gp(X, y - center, rng, n_neighbors)
     # A row's own value is in the errors of those around it: to judge, they must not have seen it.
     kept = np.delete(np.arange(len(y)), held)
     others = replace(gp, X=X[kept], values=gp.values[kept])

@@ -32,7 +32,7 @@ QUICK = {
     "n_restarts": 0,
     "random_state": 0,
 }
-TREE = {**QUICK, "prior": "auto", "n_components": None, "error_bars": "global"}
+TREE = {**QUICK, "prior": "auto", "n_components": None, "calibration": "global"}
 MANY = 4000
 """Rows that are more than the sample of a quick model, so that they stay on the cluster."""
 
@@ -302,17 +302,17 @@ def test_predictions_are_made_when_they_are_computed(here, arrays, local):
 def test_further_rows_and_models_add(here, arrays, local):
     X, y = arrays
     spread, targets = da.from_array(X, chunks=CHUNKS), da.from_array(y, chunks=900)
-    left = local.without_rows().partial_fit(spread[:1500], targets[:1500])
-    right = local.without_rows().partial_fit(spread[1500:], targets[1500:])
+    left = local.empty_copy().partial_fit(spread[:1500], targets[:1500])
+    right = local.empty_copy().partial_fit(spread[1500:], targets[1500:])
     assert_same(left.merge(right), local, X)
 
 
 def test_noise_that_varies_and_projected_weights_travel(here):
     X, y = series(MANY)
     y = y + (X[:, 0] > 3.5) * np.random.default_rng(8).normal(size=MANY)
-    model = streamed({**QUICK, "prior": "nystrom", "noise": "varying"}, X, y)
+    model = streamed({**QUICK, "prior": "nystrom", "noise": "heteroscedastic"}, X, y)
     spread = da.from_array(X, chunks=(1100, 1)), da.from_array(y, chunks=1100)
-    ours = model.without_rows().partial_fit(*spread).model_.statistics
+    ours = model.empty_copy().partial_fit(*spread).model_.statistics
     theirs = model.model_.statistics
     assert ours.log_volume == pytest.approx(theirs.log_volume, rel=1e-12)
     assert_allclose(ours.ZtZ, theirs.ZtZ, rtol=1e-12, atol=1e-12 * np.abs(theirs.ZtZ).max())
@@ -336,7 +336,7 @@ def test_error_bars_that_follow_errors_are_the_same_as_far_as_they_are_learned(h
 def test_who_needs_all_rows_gathers_them_if_they_are_few_enough(here, monkeypatch):
     X, y = series(300)
     spread = da.from_array(X, chunks=(70, 1)), da.from_array(y, chunks=70)
-    settings = {**QUICK, "prior": "multiscale", "second_opinion": True}
+    settings = {**QUICK, "prior": "multiscale", "neighbors": 16}
     found = RWFRegressor(**settings).fit(*spread)
     assert_array_equal(found.predict(X), RWFRegressor(**settings).fit(X, y).predict(X))
     monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)

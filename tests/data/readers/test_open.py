@@ -111,7 +111,7 @@ def test_all_sources_give_the_same_model_to_the_last_bit(frame, model, tmp_path)
 
 def test_statistics_of_streamed_rows_are_those_of_rows_in_memory(frame, model):
     X, y = frame[NAMES].to_numpy(), frame["y"].to_numpy()
-    again = model.without_rows().partial_fit(X, y)
+    again = model.empty_copy().partial_fit(X, y)
     for part in ("ZtZ", "Zty", "yty"):
         ours, theirs = (getattr(m.model_.statistics, part) for m in (again, model))
         assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
@@ -233,7 +233,7 @@ def test_predictions_stream_by_name_in_any_order(frame, model, tmp_path):
 
 def test_partial_fit_takes_all_sources(frame, model, tmp_path):
     X, y = frame[NAMES].to_numpy(), frame["y"].to_numpy()
-    expected = model.without_rows().partial_fit(X, y).model_.statistics.ZtZ
+    expected = model.empty_copy().partial_fit(X, y).model_.statistics.ZtZ
     path = parquet(frame[["y", *NAMES[::-1]]], tmp_path / "rows.parquet")
     given = [
         (path, "y"),
@@ -242,12 +242,12 @@ def test_partial_fit_takes_all_sources(frame, model, tmp_path):
         (lambda: iter([(X[:100], y[:100]), (X[100:], y[100:])]),),
     ]
     for rows in given:
-        found = model.without_rows().partial_fit(*rows).model_.statistics.ZtZ
+        found = model.empty_copy().partial_fit(*rows).model_.statistics.ZtZ
         assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
     with pytest.raises(ValueError, match="same outputs"):
-        model.without_rows().partial_fit(path, ["y"])
+        model.empty_copy().partial_fit(path, ["y"])
     with pytest.raises(ValueError, match="is expecting 4 features"):
-        model.without_rows().partial_fit(lambda: iter([(X[:, :2], y)]))
+        model.empty_copy().partial_fit(lambda: iter([(X[:, :2], y)]))
 
 
 def test_an_error_in_the_middle_of_partial_fit_leaves_the_model_as_it_was(frame, model):
@@ -548,10 +548,10 @@ def test_the_tree_takes_streams(monkeypatch, tmp_path):
     x = rng.uniform(2.0, 5.0, n)
     frame = pd.DataFrame({"x": x, "y": 4.0 + np.sin(8 * x) + 0.1 * rng.normal(size=n)})
     path = parquet(frame, tmp_path / "rows.parquet", 5000)
-    settings = {"n_components": None, "prior": "auto", "noise": "constant", "error_bars": "global"}
+    settings = {"n_components": None, "prior": "auto", "noise": "constant", "calibration": "global"}
     model = RWFRegressor(**{**QUICK, **settings}).fit(path, "y")
     assert model.fit_report_.solver.startswith("multifrontal: 21000 rows")
-    again = model.without_rows().partial_fit(frame[["x"]], frame["y"])
+    again = model.empty_copy().partial_fit(frame[["x"]], frame["y"])
     for part in ("grams", "Zty", "yty"):
         ours, theirs = (getattr(m.model_.statistics, part) for m in (model, again))
         assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
@@ -565,7 +565,7 @@ def test_noise_that_varies_is_learned_from_streams(tmp_path):
     noise = np.where(x < 3.5, 0.05, 0.5)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + noise * rng.normal(size=MANY)})
     path = parquet(frame, tmp_path / "rows.parquet")
-    model = RWFRegressor(**{**QUICK, "prior": "multiscale"}, noise="varying").fit(path, "y")
+    model = RWFRegressor(**{**QUICK, "prior": "multiscale"}, noise="heteroscedastic").fit(path, "y")
     assert model.fit_report_.n_rows == MANY
     std = model.predict(np.array([[2.5], [4.5]]), return_std=True)[1]
     assert std[1] > 4 * std[0]
@@ -576,12 +576,12 @@ def test_who_needs_all_rows_reads_them_if_they_are_few_enough(monkeypatch, tmp_p
     x = rng.uniform(2.0, 5.0, 300)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.normal(size=300)})
     path = parquet(frame, tmp_path / "rows.parquet")
-    settings = {**QUICK, "prior": "multiscale", "second_opinion": True}
+    settings = {**QUICK, "prior": "multiscale", "neighbors": 16}
     streamed = RWFRegressor(**settings).fit(path, "y")
     whole = RWFRegressor(**settings).fit(frame, "y")
     assert_array_equal(streamed.predict(path), whole.predict(frame))
     monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)
-    for extra in ({"second_opinion": True}, {"prior": "spike_slab", "n_components": None}):
+    for extra in ({"neighbors": 16}, {"prior": "spike_slab", "n_components": None}):
         with pytest.raises(ValueError, match=r"needs all rows in memory.* 100 that make"):
             RWFRegressor(**{**QUICK, **extra}).fit(path, "y")
 

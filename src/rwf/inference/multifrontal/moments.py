@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class TreeMoments:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
+    form: ClassVar[str] = "multifrontal"
     tree: AtomTree
     grams: Array
     Zty: Array

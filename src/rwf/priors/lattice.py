@@ -1,0 +1,187 @@
+"""The multiscale prior on the multifrontal solver: tens of thousands of local atoms.
+
+Variances are tied within octaves, or within cells of them; held-out rows choose.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from rwf.data.rows import Block, Rows, hold_out
+from rwf.features.stack import Stack
+from rwf.inference.empirical_bayes import Variances
+from rwf.inference.multifrontal import (
+    AtomTree,
+    TreeEmpiricalBayes,
+    TreeMoments,
+    accumulate_tree,
+    draw_multifrontal_lattice,
+    fitting,
+    power_law,
+    tree_fixed_point,
+)
+from rwf.inference.trials import Progress, Trial
+from rwf.models.base import LOW_DIMENSION, Model
+from rwf.models.tree import TreeHyperparameters, TreeModel
+from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
+from rwf.priors.tied_variances import in_cells, mean_log_density
+from rwf.uncertainty.extrapolation import support_levels
+from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
+from rwf.wavelets import CompactHat, Wavelet
+from rwf.wavelets.radial import Bump
+
+WIDTHS = (None, 16.0)
+"""Widths of cells to choose from, in scales; ``None`` ties whole octaves."""
+
+HELD_OUT, MOST_HELD_OUT = 0.1, 20_000
+"""Share of the rows that choose, and their largest number."""
+
+MOST_DENSE = 8000
+"""Feature columns beyond which one Gram matrix is too large."""
+
+MANY_ROWS = 20_000
+"""Rows of one or two input columns beyond which the multifrontal solver is the default."""
+
+ROWS_PER_ATOM, MOST_COMPONENTS = {1: 1, 2: 2, 3: 4}, {1: 250_000, 2: 100_000, 3: 20_000}
+"""Rows for every atom, and most atoms, by the number of input columns: atoms in more columns
+overlap more, and cost more."""
+
+LEAST_COMPONENTS = 100
+
+FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30
+"""Share of the free memory that may be used, and how much is assumed where it is not known."""
+
+
+def reason_for_multifrontal(n: int, d: int, config: FitConfig) -> str:
+    """Why the multifrontal solver is used for n rows of d columns; empty if it is not."""
+    if config.solver == "multifrontal":
+        return "solver='multifrontal' was given"
+    if config.solver == "dense" or d > LOW_DIMENSION:
+        return ""
+    if config.n_components is None and d <= 2 and n > MANY_ROWS:
+        return f"{n} rows are more than {MANY_ROWS}, on {d} input column(s)"
+    if config.n_components is not None and config.n_components > MOST_DENSE:
+        return f"{config.n_components} columns are more than {MOST_DENSE}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Lattice(Prior):
+    """Local atoms on a lattice, with variances over scale and place, on the multifrontal solver.
+
+    Args:
+        n_inputs: columns of X.
+        why: why this solver is used.
+        memory: bytes that it may take; ``None`` for most of what the machine has free.
+    """
+
+    n_inputs: int
+    why: str = ""
+    memory: int | None = None
+    name: ClassVar[str] = "multiscale"
+    solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")
+    sample_rows: ClassVar[int] = sys.maxsize
+
+    def n_components(self, n: int) -> int:
+        wanted = n // ROWS_PER_ATOM[self.n_inputs]
+        return int(np.clip(wanted, LEAST_COMPONENTS, MOST_COMPONENTS[self.n_inputs]))
+
+    def learn(self, task: LearningTask) -> LearnedLattice:
+        known, rng = task.known, task.rng
+        d, k = known.X.shape[1], known.y.shape[1]
+        wavelet: Wavelet = CompactHat() if d == 1 else Bump()
+        trend = task.draw_trend()
+
+        def draw(size: int) -> AtomTree:
+            atoms = draw_multifrontal_lattice(wavelet, known.X, size, rng)
+            return AtomTree.of(Stack((*atoms, *trend)), d)
+
+        tree = fitting(draw, task.n_components, self.memory or int(FREE_SHARE * free_memory()))
+        task.progress(f"a tree of {tree.n_features} columns")
+        parameters, trials = learn_tree(tree, known, rng, task.progress)
+        return LearnedLattice(
+            trials=tuple(trials),
+            n_learned=len(parameters.features.maps) + k,
+            why=self.why,
+            hyperparameters=parameters,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedLattice(LearnedPrior):
+    """Atoms on a tree, and the variances that go with them."""
+
+    hyperparameters: TreeHyperparameters
+
+    def condition(self, task: LearningTask, rows: Rows) -> Model:
+        found, levels = self.hyperparameters, None
+        if task.config.calibration is not None:
+            energies = found.tree.block_energies(task.scored.X)
+            levels = support_levels(energies, found.features.local_blocks)
+        model = TreeModel(
+            units=task.units, hyperparameters=found, statistics=found.collect(rows), levels=levels
+        )
+        noise = NoiseTask(model, rows, task.scored, task.rng, task.progress)
+        return NOISE_MODELS[task.config.noise].fit(noise)
+
+
+def learn_tree(
+    tree: AtomTree, rows: Block, rng: np.random.Generator, progress: Progress
+) -> tuple[TreeHyperparameters, list[Trial]]:
+    """Variances per octave, or per octave and cell, whichever predicts held-out rows better."""
+    k = rows.y.shape[1]
+    share = min(HELD_OUT, MOST_HELD_OUT / max(len(rows), 1))
+    kept, held = hold_out(rows, share, rng)
+    moments = accumulate_tree(tree, [kept], k)
+    by_octave = _tied(moments, tree.columns.features, [power_law(tree.columns.features)] * k)
+    tried: list[tuple[AtomTree, list[TreeEmpiricalBayes], Trial]] = []
+    for width in WIDTHS if len(held) else WIDTHS[:1]:
+        begun = time.perf_counter()
+        stack = tree.columns.features if width is None else in_cells(tree.columns.features, width)
+        fits = by_octave
+        if width is not None:
+            first = [
+                Variances(t.variances.log_priors[stack.parents], t.variances.log_noise)
+                for t in by_octave
+            ]
+            fits = _tied(moments, stack, first)
+        report = Trial(
+            log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
+            iterations=sum(t.evaluations for t in fits),
+            seconds=time.perf_counter() - begun,
+            name="one variance an octave" if width is None else f"cells of {width:g} scales",
+            held_out=mean_log_density([t.posterior.predict(held.X) for t in fits], held)
+            if len(held)
+            else None,
+        )
+        progress(f"{report.name}: held-out log density {report.held_out}")
+        tried.append((replace(tree, columns=replace(tree.columns, features=stack)), fits, report))
+    best = max(tried, key=lambda t: -np.inf if t[2].held_out is None else t[2].held_out)
+    found = TreeHyperparameters(best[0], tuple(t.variances for t in best[1]))
+    return found, [replace(t[2], chosen=t is best) for t in tried]
+
+
+def _tied(
+    moments: TreeMoments, stack: Stack, first: Sequence[Variances]
+) -> list[TreeEmpiricalBayes]:
+    return [
+        tree_fixed_point(moments, output, stack.groups, start, parents=stack.parents)
+        for output, start in enumerate(first)
+    ]
+
+
+def free_memory() -> int:
+    """Bytes that are free, or can be made so."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable"))
+        return 1024 * int(free.split()[1])
+    except (OSError, StopIteration):
+        return UNKNOWN_MEMORY

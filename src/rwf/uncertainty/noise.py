@@ -1,0 +1,195 @@
+"""Noise models: constant, or heteroscedastic where leave-one-out densities say so.
+
+A noise model takes a model with constant noise and returns the one to use. Heteroscedastic noise
+has the variance σ²v(x); v is learned from leave-one-out errors, and the model is fitted again to
+rows that are weighted by 1/v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from rwf._types import Array
+from rwf.data.rows import Block, Rows
+from rwf.inference.posterior import normal_log_density
+from rwf.inference.trials import Progress
+from rwf.uncertainty.calibration import Calibration
+from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
+
+if TYPE_CHECKING:
+    from rwf.models.base import Prediction
+
+MOST_INPUTS = 3
+"""Input columns up to which heteroscedastic noise is considered without being asked for."""
+
+WORSE = 1.1
+"""By what factor squared leave-one-out errors may grow for the sake of densities."""
+
+
+class NoisyModel(Protocol):
+    """A model that can be fitted again with another noise."""
+
+    @property
+    def noise(self) -> VarianceFunction | None: ...
+
+    @property
+    def noise_levels(self) -> Array: ...
+
+    @property
+    def least_noise(self) -> float: ...
+
+    @property
+    def noise_free(self) -> bool: ...
+
+    def unbiased_rows(self, known: Block) -> Block: ...
+
+    def leave_one_out(self, rows: Block) -> Prediction: ...
+
+    def refit(self, rows: Rows, noise: VarianceFunction | None) -> Self: ...
+
+
+M = TypeVar("M", bound=NoisyModel)
+
+
+@dataclass(frozen=True)
+class NoiseTask(Generic[M]):
+    """What a noise model decides on.
+
+    Args:
+        model: with constant noise.
+        rows: all rows, in standardised units.
+        scored: some of them, for leave-one-out errors.
+        rng: draws features.
+        progress: called with a line of text now and then.
+    """
+
+    model: M
+    rows: Rows
+    scored: Block
+    rng: np.random.Generator
+    progress: Progress
+
+
+class NoiseModel(Protocol):
+    """Chooses the noise of a model."""
+
+    def fit(self, task: NoiseTask[M]) -> M:
+        """The model to use."""
+        ...
+
+
+class ConstantNoise:
+    """The same variance everywhere."""
+
+    def fit(self, task: NoiseTask[M]) -> M:
+        return task.model
+
+
+class HeteroscedasticNoise:
+    """A variance that varies with x."""
+
+    def fit(self, task: NoiseTask[M]) -> M:
+        noise, _ = _learn(_Errors.of(task.model, task.scored), task)
+        return _refitted(noise, task)
+
+
+class AutomaticNoise:
+    """Heteroscedastic noise in low dimension, if leave-one-out densities clearly gain by it."""
+
+    def fit(self, task: NoiseTask[M]) -> M:
+        model = task.model
+        if task.scored.X.shape[1] > MOST_INPUTS or model.noise_free:
+            return model
+        noise, promised = _learn(_Errors.of(model, task.scored), task)
+        # Passes over all rows are expensive; if the errors promise nothing, none is made.
+        if _is_clear(promised, noise):
+            model = _better(task.model, _refitted(noise, task), task.scored)
+        task.progress(f"noise {'constant' if model.noise is None else 'heteroscedastic'}")
+        return model
+
+
+NOISE_MODELS: dict[str, NoiseModel] = {
+    "auto": AutomaticNoise(),
+    "constant": ConstantNoise(),
+    "heteroscedastic": HeteroscedasticNoise(),
+}
+"""Noise models by name: ``noise=`` of an estimator accepts these."""
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """Leave-one-out errors of a model whose variances are calibrated by them."""
+
+    model: NoisyModel
+    rows: Block
+    prediction: Prediction
+    inflation: Array
+
+    @classmethod
+    def of(cls, model: NoisyModel, scored: Block) -> _Errors:
+        rows = model.unbiased_rows(scored)
+        p = model.leave_one_out(rows)
+        calibration = Calibration((rows.y - p.mean) / np.sqrt(p.variance))
+        return cls(model, rows, p, calibration.inflation)
+
+    @property
+    def squared(self) -> float:
+        return float(np.square(self.rows.y - self.prediction.mean).sum())
+
+    @property
+    def log_densities(self) -> Array:
+        residuals = self.rows.y - self.prediction.mean
+        variances = self.inflation * self.prediction.variance
+        total: Array = normal_log_density(residuals, variances).sum(axis=1)
+        return total
+
+
+def _refitted(noise: VarianceFunction, task: NoiseTask[M]) -> M:
+    """The model with this noise, which is then learned again from the errors that it leaves."""
+    model = task.model.refit(task.rows, noise)
+    again, _ = _learn(_Errors.of(model, task.scored), task)
+    return task.model.refit(task.rows, again)
+
+
+def _learn(found: _Errors, task: NoiseTask[M]) -> tuple[VarianceFunction, Array]:
+    """v that suits leave-one-out errors, and the log density that each would gain by it.
+
+    The model would stay as it is, apart from its noise.
+    """
+    model, rows, p = found.model, found.rows, found.prediction
+    own = np.ones(len(rows)) if model.noise is None else model.noise(rows.X)
+    sigma2 = model.noise_levels * found.inflation
+    errors = (rows.y - p.mean) / np.sqrt(sigma2)
+    total = found.inflation * p.variance
+    variances = np.maximum(total / sigma2 - own[:, None], 0.0)
+    if model.noise is None:
+        # Where rows have little noise, one level for all makes f vary more than the errors do:
+        # beside such variances v would run to zero. So at first all of an error counts as noise.
+        errors = errors / np.sqrt(1.0 + variances)
+        variances = np.zeros_like(variances)
+    noise = learn_variance(rows, errors, variances, task.rng, least=task.model.least_noise)
+    before, after = (
+        normal_log_density(errors, variances + v[:, None]) for v in (own, noise(rows.X))
+    )
+    return noise.relative(rows), (after - before).sum(axis=1)
+
+
+def _is_clear(gain: Array, noise: VarianceFunction) -> bool:
+    """Whether log densities rise by more than a standard error and the parameters' share."""
+    gain = gain - len(noise.weights) / len(gain)
+    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+
+
+def _better(plain: M, varying: M, scored: Block) -> M:
+    """The heteroscedastic model if densities clearly favour it, and its means are no worse.
+
+    What a model misses of a signal looks like noise, and treated as such it is missed even more.
+    """
+    assert varying.noise is not None
+    a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
+    if b.squared > WORSE * a.squared:
+        return plain
+    return varying if _is_clear(b.log_densities - a.log_densities, varying.noise) else plain
