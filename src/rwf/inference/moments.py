@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,9 @@ class Moments:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
-    ZtZ: Array
-    Zty: Array
-    yty: Array
+    ZtZ: Annotated[Array, "p p"]
+    Zty: Annotated[Array, "p k"]
+    yty: Annotated[Array, "k"]
     n: float
     log_volume: float = 0.0
 
@@ -157,7 +157,7 @@ class RootMoments:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
-    R: Array
+    R: Annotated[Array, "q q"]
     n: float
     n_outputs: int
     log_volume: float = 0.0

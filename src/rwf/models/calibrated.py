@@ -10,6 +10,7 @@ the errors judge what the other half teaches, and decide how fine B is, or that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class LocalCalibration:
     shape: VarianceFunction
     calibration: Calibration
     gain: float
-    usual: Array
+    usual: Annotated[Array, "k"]
 
     def variances(self, model: Model, X: Array) -> Array:
         """c of a model at inputs in their own units, shape (n, k).

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class DenseModel(EmpiricalBayesModel):
     learn_priors: bool = True
     calibration: Calibration | None = None
     noise: VarianceFunction | None = None
-    levels: Array | None = None
+    levels: Annotated[Array, "b"] | None = None
 
     @property
     def n_features(self) -> int:

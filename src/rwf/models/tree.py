@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -89,7 +90,7 @@ class TreeModel(EmpiricalBayesModel):
     shape: TreeHyperparameters
     statistics: TreeMoments
     calibration: Calibration | None = None
-    levels: Array | None = None
+    levels: Annotated[Array, "b"] | None = None
     noise: VarianceFunction | None = None
 
     def calibration_rows(self, known: Block) -> Block:
