@@ -11,14 +11,15 @@ rest                  the entries of the arrays, one array after another, little
 32                    SHA-256 of everything before
 ====================  ==========================================================================
 
-A reader trusts nothing that it has not checked: no length is believed beyond the size of the file,
-and nothing but JSON and numbers is ever read.
+The reader checks everything before it uses it: no length may exceed the size of the file, and
+nothing but JSON and numbers is ever read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -34,22 +35,20 @@ from rwf.data.atomic import replace_file
 from rwf.errors import ModelFileError, NewerModelFileError
 
 MAGIC = b"RWFMODEL"
-VERSION = 1
-"""The version that is written, and the newest that is read."""
+VERSION = 2
+"""The version that is written and read."""
 
 PREFIX = struct.Struct("<8sIQ")
 DIGEST = 32
 """Bytes of SHA-256."""
 
-DTYPES = {"float64": "<f8", "int64": "<i8", "uint32": "<u4", "bool": "|b1"}
+DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}
 """What arrays may hold, and how it lies in the file."""
 
 LAYOUTS = ("full", "lower", "upper", "symmetric")
 """Which entries of an array are in the file: all, or of a square one a triangle."""
 
-AnyArray: TypeAlias = (
-    NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint32] | NDArray[np.bool_]
-)
+AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
@@ -78,30 +77,26 @@ class ArraySpec:
     @classmethod
     def from_json(cls, entry: Json, most: int) -> Self:
         """A spec whose lengths are all at most ``most``."""
-        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "order", "layout"}:
-            raise ModelFileError(f"the header describes an array by {_short(entry)}. {AGAIN}")
-        dtype, shape, order, layout = (entry[n] for n in ("dtype", "shape", "order", "layout"))
+        names = ("dtype", "shape", "order", "layout")
+        entries = entry if isinstance(entry, dict) and set(entry) == set(names) else {}
+        dtype, shape, order, layout = (entries.get(name) for name in names)
         if not (
             isinstance(dtype, str)
             and dtype in DTYPES
             and isinstance(shape, list)
             and len(shape) <= 3
-            and isinstance(order, str)
             and order in ("C", "F")
-            and isinstance(layout, str)
             and layout in LAYOUTS
             and (layout == "full" or (len(shape) == 2 and shape[0] == shape[1]))
         ):
             raise ModelFileError(f"the header describes an array by {_short(entry)}. {AGAIN}")
-        lengths = []
-        for length in shape:
-            if type(length) is not int or not 0 <= length <= most:
-                raise ModelFileError(
-                    f"the header claims an array of shape {_short(shape)}, in a file of {most} "
-                    f"bytes. {AGAIN}"
-                )
-            lengths.append(length)
-        return cls(dtype, tuple(lengths), order, layout)
+        lengths = tuple(n for n in shape if type(n) is int and 0 <= n <= most)
+        if len(lengths) < len(shape):
+            raise ModelFileError(
+                f"the header claims an array of shape {_short(shape)}, in a file of {most} bytes. "
+                f"{AGAIN}"
+            )
+        return cls(dtype, lengths, str(order), str(layout))
 
     def to_json(self) -> Json:
         shape: list[Json] = [*self.shape]
@@ -110,9 +105,7 @@ class ArraySpec:
     @property
     def n_bytes(self) -> int:
         """Bytes in the file."""
-        entries = 1
-        for length in self.shape:
-            entries *= length
+        entries = math.prod(self.shape)
         if self.layout != "full":
             entries = self.shape[0] * (self.shape[0] + 1) // 2
         return entries * np.dtype(DTYPES[self.dtype]).itemsize
@@ -235,8 +228,13 @@ class _Reader:
         _, version, length = PREFIX.unpack(self._take(PREFIX.size).tobytes())
         if version > VERSION:
             raise NewerModelFileError(
-                f"{self._path} has version {version} of the format, and this rwf reads up to "
+                f"{self._path} has version {version} of the format, and this rwf reads version "
                 f"{VERSION}: install a newer rwf, or save the model with this one."
+            )
+        if 0 < version < VERSION:
+            raise ModelFileError(
+                f"{self._path} has version {version} of the format, and this rwf reads version "
+                f"{VERSION}: load it with the rwf that wrote it, or fit the model again."
             )
         if version < 1 or length > self._left:
             raise ModelFileError(
