@@ -52,6 +52,13 @@ AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
+AGAIN = "The file is damaged, or was not written by rwf: save the model again."
+
+
+def _damaged(what: str) -> ModelFileError:
+    return ModelFileError(f"{what}. {AGAIN}")
+
+
 @dataclass(frozen=True)
 class ArraySpec:
     """How one array lies in the file.
@@ -89,12 +96,11 @@ class ArraySpec:
             and layout in LAYOUTS
             and (layout == "full" or (len(shape) == 2 and shape[0] == shape[1]))
         ):
-            raise ModelFileError(f"the header describes an array by {_short(entry)}. {AGAIN}")
+            raise _damaged(f"the header describes an array by {_short(entry)}")
         lengths = tuple(n for n in shape if type(n) is int and 0 <= n <= most)
         if len(lengths) < len(shape):
-            raise ModelFileError(
-                f"the header claims an array of shape {_short(shape)}, in a file of {most} bytes. "
-                f"{AGAIN}"
+            raise _damaged(
+                f"the header claims an array of shape {_short(shape)}, in a file of {most} bytes"
             )
         return cls(dtype, lengths, str(order), str(layout))
 
@@ -124,7 +130,7 @@ class ArraySpec:
     def unpack(self, entries: NDArray[np.uint8]) -> AnyArray:
         """The array from its bytes."""
         if self.dtype == "bool" and entries.max(initial=0) > 1:
-            raise ModelFileError(f"an array of truth values holds others. {AGAIN}")
+            raise _damaged("an array of truth values holds others")
         values = entries.view(DTYPES[self.dtype]).astype(self.dtype, copy=False)
         shape = self.shape[::-1] if self.order == "F" else self.shape
         rows = values.reshape(shape) if self.layout == "full" else self._square(values)
@@ -140,9 +146,6 @@ class ArraySpec:
             if self.layout == "symmetric":
                 rows[:i, i] = rows[i, :i]
         return rows
-
-
-AGAIN = "The file is damaged, or was not written by rwf: save the model again."
 
 
 def _layout(rows: AnyArray) -> str:
@@ -205,7 +208,7 @@ class _Reader:
     def _take(self, count: int) -> NDArray[np.uint8]:
         buffer = np.empty(count, dtype=np.uint8)
         if count and self._file.readinto(buffer.data) != count:
-            raise ModelFileError(f"{self._path} ended while it was read. {AGAIN}")
+            raise _damaged(f"{self._path} ended while it was read")
         self._digest.update(buffer.data)
         return buffer
 
@@ -224,7 +227,7 @@ class _Reader:
             )
         self._file.seek(0)
         if self._left < PREFIX.size:
-            raise ModelFileError(f"{self._path} has only {self._size} bytes. {AGAIN}")
+            raise _damaged(f"{self._path} has only {self._size} bytes")
         _, version, length = PREFIX.unpack(self._take(PREFIX.size).tobytes())
         if version > VERSION:
             raise NewerModelFileError(
@@ -237,9 +240,9 @@ class _Reader:
                 f"{VERSION}: load it with the rwf that wrote it, or fit the model again."
             )
         if version < 1 or length > self._left:
-            raise ModelFileError(
+            raise _damaged(
                 f"{self._path} claims version {version} and a header of {length} bytes, and has "
-                f"{self._size} bytes in all. {AGAIN}"
+                f"{self._size} bytes in all"
             )
         return self._parsed(self._take(length).tobytes())
 
@@ -247,28 +250,26 @@ class _Reader:
         try:
             header = json.loads(text.decode(), parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise ModelFileError(
-                f"the header of {self._path} cannot be read: {error}. {AGAIN}"
-            ) from None
+            raise _damaged(f"the header of {self._path} cannot be read: {error}") from None
         if not isinstance(header, dict):
-            raise ModelFileError(f"the header of {self._path} is {_short(header)}. {AGAIN}")
+            raise _damaged(f"the header of {self._path} is {_short(header)}")
         return header
 
     def arrays(self, described: Json) -> list[AnyArray]:
         if not isinstance(described, list):
-            raise ModelFileError(f"the header of {self._path} describes no arrays. {AGAIN}")
+            raise _damaged(f"the header of {self._path} describes no arrays")
         specs = [ArraySpec.from_json(entry, self._size) for entry in described]
         total = sum(spec.n_bytes for spec in specs)
         if total != self._left:
-            raise ModelFileError(
+            raise _damaged(
                 f"{self._path} holds {max(self._left, 0)} bytes of arrays, and its header "
-                f"describes {total}. {AGAIN}"
+                f"describes {total}"
             )
         return [spec.unpack(self._take(spec.n_bytes)) for spec in specs]
 
     def finish(self) -> None:
         if self._file.read() != self._digest.digest():
-            raise ModelFileError(f"the checksum of {self._path} is wrong. {AGAIN}")
+            raise _damaged(f"the checksum of {self._path} is wrong")
 
 
 def _no_constant(name: str) -> float:
