@@ -20,7 +20,7 @@ from rwf.persistence import file
 
 N = 6000
 DENSE = {"n_components": 30, "prior": "random_features", "noise": "constant"}
-CELLS = {"n_components": 30, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
+MULTISCALE = {"n_components": 30, "prior": "multiscale", "noise": "varying", "error_bars": "global"}
 TREE = {"n_components": 60, "solver": "multifrontal", "noise": "varying", "error_bars": "global"}
 USUAL = {"max_iter": 2, "n_restarts": 0, "random_state": 0}
 
@@ -102,8 +102,22 @@ def test_a_complete_fit_leaves_nothing_behind_and_is_the_fit_without_checkpoints
 
 @pytest.mark.parametrize(
     "settings, columns, sums",
-    [(DENSE, 4, 1), (CELLS, 1, 1), (CELLS, 1, 2), (CELLS, 1, 3), (TREE, 1, 1), (TREE, 1, 3)],
-    ids=["dense", "cells, first", "cells, second", "cells, third", "tree, first", "tree, third"],
+    [
+        (DENSE, 4, 1),
+        (MULTISCALE, 1, 1),
+        (MULTISCALE, 1, 2),
+        (MULTISCALE, 1, 3),
+        (TREE, 1, 1),
+        (TREE, 1, 3),
+    ],
+    ids=[
+        "dense",
+        "multiscale, first",
+        "multiscale, second",
+        "multiscale, third",
+        "tree, first",
+        "tree, third",
+    ],
 )
 def test_a_fit_goes_on_where_it_stopped(tmp_path, monkeypatch, settings, columns, sums):
     path = tmp_path / "fit.checkpoint"
@@ -230,7 +244,7 @@ def test_a_checkpoint_of_another_fit_is_refused_with_what_differs(tmp_path):
     with pytest.raises(CheckpointError, match="first block is"):
         model(DENSE).fit(other, checkpoint=path)
     assert path.read_bytes() == before
-    # How much is told is nobody's business.
+    # The amount of output changes no number.
     assert_same(
         model({**DENSE, "verbose": 1}).fit(Blocks(4), checkpoint=path), model(DENSE).fit(Blocks(4))
     )
@@ -249,6 +263,23 @@ def lost_after(rows, fit, monkeypatch):
     with pytest.raises(Lost):
         fit()
     monkeypatch.setattr(checkpoints.Checkpoint, "note", note)
+
+
+def test_a_checkpoint_with_other_fields_is_refused(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    broken_off(DENSE, path, 4)
+    header, arrays = file.read(path)
+    (tmp_path / "fit.checkpoint.previous").unlink()
+    scaler = next(i for i, o in enumerate(header["objects"]) if o["type"] == "Standardizer")
+    for change, message in (
+        ({"state": {**header["state"], "seed": "7"}}, r"FitState\.seed: '7' is no int"),
+        ({"state": {**header["state"], "known": {"object": scaler}}}, "Standardizer is no Block"),
+        ({"entries": [{**header["entries"][0], "sums": {"ZtZ": 3}}]}, r"Entry\.sums"),
+        ({"objects": [{"type": "SpikeSlabHyperparameters"}]}, "does not know"),
+    ):
+        file.write(path, {**header, **change}, arrays)
+        with pytest.raises(CheckpointError, match=message):
+            model(DENSE).fit(Blocks(4), checkpoint=path)
 
 
 def test_files_of_a_checkpoint_are_told_apart(tmp_path, monkeypatch):

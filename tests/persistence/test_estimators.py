@@ -79,7 +79,7 @@ def exact(n=120):
     return X, 3 + np.sin(X[:, 0])
 
 
-def sparse():
+def spike_slab():
     short = Schedule(chains=2, sweeps=5, settling=3, keeping=3, attempts=1, draws=8)
     with mock.patch.object(recipes, "SPARSE_SCHEDULE", short):
         return RWFRegressor(prior="spike_slab", **QUICK).fit(*line(120))
@@ -107,14 +107,14 @@ MODELS = {
     "varying": lambda: RWFRegressor(60, prior="multiscale", noise="varying", **QUICK).fit(*line()),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
     "outputs": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line(outputs=3)),
-    "spike_slab": sparse,
+    "spike_slab": spike_slab,
     "tree": lambda: RWFRegressor(300, solver="multifrontal", **QUICK).fit(*terrain()),
     "varying tree": lambda: RWFRegressor(
         200, solver="multifrontal", noise="varying", **QUICK
     ).fit(*line(600)),
     "RFF": lambda: RFFRegressor(40, kernel="matern32", n_blocks=2, **QUICK).fit(*plane()),
     "root": lambda: RWFRegressor(60, prior="random_features", **QUICK).fit(*exact()),
-    "opinion": lambda: RWFRegressor(
+    "neighbors": lambda: RWFRegressor(
         60, solver="multifrontal", second_opinion=True, **QUICK
     ).fit(*terrain(1200)),
 }  # fmt: skip
@@ -141,7 +141,7 @@ def saved(model, path, **options):
 
 
 def everything(model):
-    """All numbers that a model can be asked for."""
+    """All numbers that a model gives."""
     X = queries(model)
     answers = [
         model.predict(X),
@@ -217,11 +217,11 @@ def test_further_rows_change_a_loaded_model_as_they_change_the_first(name, path)
     model.partial_fit(X, Y)
     loaded.partial_fit(X, Y)
     assert_same(loaded, model)
-    assert_same(saved(model, path), model)  # with variances that nobody had asked for yet
+    assert_same(saved(model, path), model)  # with variances that were not computed yet
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["multiscale", "root", "spike_slab", "tree", "opinion"])
+@pytest.mark.parametrize("name", ["multiscale", "root", "spike_slab", "tree", "neighbors"])
 def test_loaded_parts_are_merged(name, path):
     blank = saved(fitted(name).without_rows(), path)
     X = queries(blank)
@@ -262,7 +262,7 @@ def test_parameters_keep_their_types(path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["multiscale", "nystrom", "spike_slab", "tree", "opinion"])
+@pytest.mark.parametrize("name", ["multiscale", "nystrom", "spike_slab", "tree", "neighbors"])
 def test_pickle_and_joblib_round_trip(name, tmp_path):
     model = fitted(name)
     joblib.dump(model, tmp_path / "model.joblib")
@@ -302,7 +302,7 @@ def test_skops_loads_what_it_is_told_to_trust(path):
 # What is not in a file
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "opinion"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "neighbors"])
 def test_no_target_is_in_a_file(name, path):
     model = fitted(name)
     if name in DATA:
@@ -322,7 +322,7 @@ def test_no_target_is_in_a_file(name, path):
 
 
 def test_rows_are_saved_only_if_they_may_be(path):
-    model = fitted("opinion")
+    model = fitted("neighbors")
     with pytest.raises(ValueError, match="pass with_rows=True"):
         model.save(path, with_rows=False)
     assert not path.exists()
@@ -402,7 +402,7 @@ def tree_file():
 
 
 @cache
-def sparse_file():
+def spike_slab_file():
     return _bytes(fitted("spike_slab"))
 
 
@@ -483,7 +483,7 @@ def test_files_of_other_versions_are_refused_with_advice(path):
         load_bytes(signed(PREFIX.pack(MAGIC, 0, 2) + b"{}"), path)
 
 
-def test_lengths_are_not_believed(path):
+def test_lengths_are_checked(path):
     with pytest.raises(ModelFileError, match=f"a header of {2**60} bytes"):
         load_bytes(signed(PREFIX.pack(MAGIC, file.VERSION, 2**60) + b"{}"), path)
 
@@ -595,9 +595,9 @@ ODD += [{"array": 0}, {"object": 0}, {"array": 5}, {"object": 5}]
 @settings(max_examples=300)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [small_file, tree_file, sparse_file])
-def test_no_header_leads_astray(make, data, tmp_path):
-    """A hostile file with a right checksum is refused, or is a model that can be asked."""
+@pytest.mark.parametrize("make", [small_file, tree_file, spike_slab_file])
+def test_hostile_headers_are_refused_or_give_a_model(make, data, tmp_path):
+    """A hostile file with a right checksum is refused, or gives a model that predicts."""
 
     def change(header):
         place = data.draw(st.sampled_from([p for p in places_in(header) if p]))
@@ -607,14 +607,14 @@ def test_no_header_leads_astray(make, data, tmp_path):
         within[place[-1]] = data.draw(st.sampled_from(ODD))
         return header
 
-    ask(with_header(make(), change), tmp_path / "model")
+    predict_from(with_header(make(), change), tmp_path / "model")
 
 
 @settings(max_examples=100)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [small_file, tree_file, sparse_file])
-def test_no_numbers_lead_astray(make, data, tmp_path):
+@pytest.mark.parametrize("make", [small_file, tree_file, spike_slab_file])
+def test_hostile_indices_are_refused_or_give_a_model(make, data, tmp_path):
     """The same for the entries of integer arrays, which compiled loops take for indices."""
     content = make()
     length = PREFIX.unpack(content[: PREFIX.size])[2]
@@ -627,10 +627,10 @@ def test_no_numbers_lead_astray(make, data, tmp_path):
     value = data.draw(st.sampled_from([-(2**62), -2, -1, 0, 1, 2, 5, 100, 10**6, 2**62]))
     first = int(starts[which]) + 8 * place
     new = content[:first] + value.to_bytes(8, "little", signed=True) + content[first + 8 : -32]
-    ask(signed(new), tmp_path / "model")
+    predict_from(signed(new), tmp_path / "model")
 
 
-def ask(content, path):
+def predict_from(content, path):
     try:
         model = load_bytes(content, path)
     except ModelFileError:

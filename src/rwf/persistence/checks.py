@@ -156,15 +156,11 @@ def check_moments(moments: Moments, p: int, k: int) -> None:
 
 def check_extras(model: DenseModel | TreeModel) -> None:
     """That noise, calibration and extrapolation are of this model."""
-    check_noise(model.noise, len(model.scaler.columns))
+    if model.noise is not None:
+        check_inputs(model.noise.features, len(model.scaler.columns))
     check_calibration(model.calibration, len(model.scaler.y.center))
     if model.levels is not None:
         require(len(model.levels) == len(model.maps), "extrapolation is of other blocks")
-
-
-def check_noise(noise: VarianceFunction | None, d: int) -> None:
-    if noise is not None:
-        check_inputs(noise.features, d)
 
 
 def check_calibration(calibration: Calibration | None, k: int) -> None:
@@ -265,7 +261,7 @@ def check_correction(
     check_calibration(correction.calibration, k)
     scale = correction.scale if isinstance(correction, NeighborBlend) else correction
     if scale is not None:
-        check_noise(scale.shape, d)
+        check_inputs(scale.shape.features, d)
         check_calibration(scale.calibration, k)
     if isinstance(correction, NeighborBlend):
         require(len(correction.layers) == k, "blends are of other outputs")
