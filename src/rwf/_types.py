@@ -1,4 +1,9 @@
-"""The array types that signatures use."""
+"""The array types that signatures use.
+
+A dataclass that is saved names the lengths of its arrays: ``shifts: Annotated[Array, "m d"]``.
+Equal names within one class mean equal lengths, and "..." stands for any shape. ``rwf.persistence``
+checks them when a file is written or read.
+"""
 
 from typing import TypeAlias
 
@@ -6,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Float64 data: everything the engine multiplies and factorises."""
+"""Float64 data: everything the solvers multiply and factorise."""
 
 FloatArray: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 """Feature values, which may be stored in single precision."""

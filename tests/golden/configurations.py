@@ -88,7 +88,7 @@ def saved() -> dict[str, list[float]]:
     X, y = table()
     model = RWFRegressor(neighbors=16, **QUICK).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model.rwf", with_rows=True)
+        model.save(Path(folder) / "model.rwf", include_rows=True)
         return answers(rwf.load(Path(folder) / "model.rwf"), X)
 
 

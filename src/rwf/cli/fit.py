@@ -144,7 +144,7 @@ def fit(
 
 def _save(model: "TableModel", out: Path, verbose: int) -> None:
     model.regressor.set_params(verbose=verbose)
-    model.save(out, with_rows=True)
+    model.save(out, include_rows=True)
 
 
 def _left_behind(out: Path, checkpoint: Path, saved: bool) -> str:

@@ -48,7 +48,7 @@ def update(
         before = 0.0 if fresh else found.regressor.model_.n_rows
         if fresh:
             found = found.empty_copy()
-        found.partial_fit(data).save(place, with_rows=True)
+        found.partial_fit(data).save(place, include_rows=True)
     after = found.regressor.model_.n_rows
     if as_json:
         print_json({"out": str(place), "rows_before": before, "rows": after})
@@ -71,7 +71,7 @@ def merge(
     for path in models[1:]:
         total.merge(load_model(path))
     with warnings_shown():
-        total.save(out, with_rows=True)
+        total.save(out, include_rows=True)
     rows = total.regressor.model_.n_rows
     if as_json:
         print_json({"out": str(out), "models": [str(path) for path in models], "rows": rows})

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Annotated, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -68,10 +68,10 @@ class Block:
             the same for all.
     """
 
-    X: Array
-    y: Array
-    weights: Array
-    noise: Array | None = None
+    X: Annotated[Array, "n d"]
+    y: Annotated[Array, "n k"]
+    weights: Annotated[Array, "n"]
+    noise: Annotated[Array, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.X)

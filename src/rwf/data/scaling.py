@@ -8,7 +8,7 @@ distances keep their meaning, as for coordinates on a map.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -49,9 +49,9 @@ class Affine:
         varies: which columns are not constant, shape (d,).
     """
 
-    center: Array
-    scale: Array
-    varies: BoolArray
+    center: Annotated[Array, "d"]
+    scale: Annotated[Array, "d"]
+    varies: Annotated[BoolArray, "d"]
 
     @classmethod
     def learn(
@@ -94,9 +94,9 @@ class Logarithm:
         unit: center and scale of the logarithms.
     """
 
-    chosen: BoolArray
-    sign: Array
-    low: Array
+    chosen: Annotated[BoolArray, "d"]
+    sign: Annotated[Array, "d"]
+    low: Annotated[Array, "d"]
     unit: Affine
 
     @classmethod

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Entry:
     name: str
     rows: int
     done: bool
-    sums: dict[str, Array]
+    sums: dict[str, Annotated[Array, "..."]]
 
 
 class PartialSums(Protocol):

@@ -228,7 +228,7 @@ class FeatureRegressor(FittedRegressor):
         self,
         path: str | os.PathLike[str],
         *,
-        with_rows: bool | None = None,
+        include_rows: bool | None = None,
     ) -> None:
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
@@ -237,8 +237,8 @@ class FeatureRegressor(FittedRegressor):
 
         Args:
             path: of the file.
-            with_rows: whether all training rows may be in the file, where the model keeps them;
+            include_rows: whether all training rows may be in the file, where the model keeps them;
                 ``None`` lets them, with a warning.
         """
         check_is_fitted(self)
-        save(self, path, with_rows=with_rows)
+        save(self, path, include_rows=include_rows)

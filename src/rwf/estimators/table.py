@@ -236,16 +236,22 @@ class TableModel:
     @property
     def keeps_rows(self) -> bool:
         """Whether the model, and so its file, holds all training rows."""
-        return self.regressor.model_.summary.keeps_rows
+        return self.regressor.model_.keeps_rows
 
-    def save(self, path: str | os.PathLike[str], *, with_rows: bool | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:
         """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
         Args:
             path: of the file.
-            with_rows: as for :meth:`RWFRegressor.save`.
+            include_rows: as for :meth:`RWFRegressor.save`.
         """
-        save(self.regressor, path, with_rows=with_rows, schema=self.schema, scores=self.scores)
+        save(
+            self.regressor,
+            path,
+            include_rows=include_rows,
+            schema=self.schema,
+            scores=self.scores,
+        )
 
     def _require_target(self) -> None:
         if self.schema.target is None:

@@ -10,7 +10,7 @@ Only ℓ·s can be identified, so the middle of the scale range stays fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -35,10 +35,10 @@ class Atoms:
         ard: whether every column has its own length-scale to learn.
     """
 
-    draws: Array
-    shifts: Array
+    draws: Annotated[Array, "m"]
+    shifts: Annotated[Array, "m d"]
     middle: float
-    log_lengths: Array
+    log_lengths: Annotated[Array, "d"]
     log_width: float | None
     ard: bool
 

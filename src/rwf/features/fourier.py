@@ -11,7 +11,7 @@ lower variance than cosines with random phases; m frequencies give 2m columns. R
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -37,8 +37,8 @@ class FourierFeatures(Fills):
 
     local: ClassVar[bool] = False
 
-    frequencies: Array
-    log_lengths: Array
+    frequencies: Annotated[Array, "m d"]
+    log_lengths: Annotated[Array, "d"]
     ard: bool = True
 
     @property

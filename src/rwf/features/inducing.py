@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, cast
+from typing import Annotated, Self, cast
 
 import numpy as np
 
@@ -48,11 +48,11 @@ class HatMixture:
         mixing: E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are.
     """
 
-    log_variances: Array
-    log_roughness: Array
-    log_lengths: Array
+    log_variances: Annotated[Array, "b"]
+    log_roughness: Annotated[Array, "b"]
+    log_lengths: Annotated[Array, "b d"]
     ard: bool = True
-    mixing: Array | None = None
+    mixing: Annotated[Array, "b d d"] | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -194,8 +194,8 @@ class ProjectedFeatures(Shapeless):
     """
 
     kernel: HatMixture
-    centers: Array
-    L: Array
+    centers: Annotated[Array, "m d"]
+    L: Annotated[Array, "m m"]
     jitter: float
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -29,9 +29,9 @@ class LocalAtoms(Shapeless):
     local: ClassVar[bool] = True
 
     wavelet: Wavelet
-    scales: Array
-    shifts: Array
-    directions: Array
+    scales: Annotated[Array, "m"]
+    shifts: Annotated[Array, "m d"]
+    directions: Annotated[Array, "m d"]
 
     @classmethod
     def of_scale(cls, wavelet: Wavelet, scale: float, shifts: Array) -> Self:

@@ -9,7 +9,7 @@ A ridge is constant across its direction, so it reaches where radial atoms have 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class RidgeFeatures(Fills):
 
     wavelet: Wavelet
     atoms: Atoms
-    weights: Array
+    weights: Annotated[Array, "m d"]
 
     @property
     def n_atoms(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Stack(Fills):
     """
 
     maps: tuple[FeatureMap, ...]
-    cells: tuple[IntArray, ...] | None = None
+    cells: tuple[Annotated[IntArray, "p"], ...] | None = None
 
     @property
     def n_features(self) -> int:

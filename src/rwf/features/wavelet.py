@@ -12,7 +12,7 @@ sees.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class WaveletFeatures(Fills):
 
     wavelet: Wavelet
     atoms: Atoms
-    directions: Array
+    directions: Annotated[Array, "m d"]
     normalization: Normalization = "peak"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -37,7 +38,7 @@ point first, and how often at most."""
 class Variances:
     """Logarithms of the prior variance of each group of columns, and of the noise variance."""
 
-    log_priors: Array
+    log_priors: Annotated[Array, "g"]
     log_noise: float
 
     def prior_variances(self, groups: IntArray) -> Array:

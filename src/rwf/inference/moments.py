@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +80,9 @@ class Moments:
     """
 
     form: ClassVar[str] = "gram"
-    ZtZ: Array
-    Zty: Array
-    yty: Array
+    ZtZ: Annotated[Array, "p p"]
+    Zty: Annotated[Array, "p k"]
+    yty: Annotated[Array, "k"]
     n: float
     log_volume: float = 0.0
 
@@ -159,7 +159,7 @@ class RootMoments:
     """
 
     form: ClassVar[str] = "root"
-    R: Array
+    R: Annotated[Array, "q q"]
     n: float
     n_outputs: int
     log_volume: float = 0.0

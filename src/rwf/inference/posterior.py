@@ -12,6 +12,7 @@ whole functions, and the evidence.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -47,9 +48,9 @@ class Posterior:
         log_volume: Σ log v of the rows, where their noise varies.
     """
 
-    whitened_mean: Array
+    whitened_mean: Annotated[Array, "p"]
     factor: Factor
-    prior_variances: Array
+    prior_variances: Annotated[Array, "p"]
     noise_variance: float
     rss: float
     n: float

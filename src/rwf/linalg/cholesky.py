@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -45,7 +46,7 @@ class Factor:
         jitter: what was added to the diagonal of M to make it positive definite.
     """
 
-    L: Array
+    L: Annotated[Array, "p p"]
     jitter: float = 0.0
 
     @property

@@ -67,7 +67,6 @@ class ModelSummary:
         log_evidence: log p(y) of all rows; ``None`` if the weights were sampled.
         at_bounds: variances that ended on their bounds.
         jitter: largest jitter that a factorisation needed.
-        keeps_rows: whether the model stores all training rows.
         reverts: whether the variance returns to that of the prior away from the data.
     """
 
@@ -81,7 +80,6 @@ class ModelSummary:
     log_evidence: float | None
     at_bounds: tuple[str, ...]
     jitter: float
-    keeps_rows: bool = False
     reverts: bool = False
 
 
@@ -103,6 +101,11 @@ class Model(ABC):
     @property
     def needs_all_rows(self) -> bool:
         """Whether rows for :meth:`update` must be in memory."""
+        return self.keeps_rows
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the model stores all training rows."""
         return False
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Prediction as Marginals
-from rwf.models.base import Model, ModelSummary, Prediction
+from rwf.models.base import Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, held_out_rows, learn_output_blend
 from rwf.uncertainty.calibration import Calibration
@@ -32,12 +32,12 @@ class NeighborBlend(CorrectedModel):
         return self.errors
 
     @property
-    def needs_all_rows(self) -> bool:
+    def keeps_rows(self) -> bool:
         return True
 
     @property
-    def summary(self) -> ModelSummary:
-        return replace(self.model.summary, keeps_rows=True)
+    def needs_all_rows(self) -> bool:
+        return True
 
     def mean(self, X: Array) -> Array:
         return self.predict(X).mean

@@ -11,6 +11,7 @@ from the other half, and choose how fine B is, or that c is the same everywhere.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class LocallyCalibrated(CorrectedModel):
     variance: VarianceFunction
     errors: Calibration
     gain: float
-    usual: Array
+    usual: Annotated[Array, "k"]
 
     @property
     def calibration(self) -> Calibration:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class GaussianModel(Model):
     units: Standardizer
     statistics: Any
     noise: VarianceFunction | None = None
-    levels: Array | None = None
+    levels: Annotated[Array, "b"] | None = None
     solver: ClassVar[str]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from rwf._types import Array
 from rwf.features.stack import Stack
@@ -20,8 +21,8 @@ class Hyperparameters:
     """
 
     features: Stack
-    log_priors: Array
-    log_noise: Array
+    log_priors: Annotated[Array, "g"]
+    log_noise: Annotated[Array, "k"]
 
     def variances(self, output: int) -> Variances:
         return Variances(self.log_priors, float(self.log_noise[output]))

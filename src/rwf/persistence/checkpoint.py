@@ -1,9 +1,9 @@
-"""A long fit on disk, so that it can go on where it stopped: what was learned, and sums so far.
+"""Checkpoints: what a long fit has learned, and its sums so far, so that it can be resumed.
 
-The file is one of :mod:`rwf.persistence`: numbers and JSON, checksummed, written all or nothing.
-The last but one stays beside it as ``.previous``, for the day when the last is damaged. After
-learning, a fit is the same whoever does it: its seed is in the file, and the sums over rows that it
-needs come in the same order, so those that are there need not be made again.
+The file has the format of :mod:`rwf.persistence.file`: numbers and JSON, checksummed, written all
+or nothing. The previous one stays beside it as ``.previous``, in case the last is damaged. After
+learning, a fit is deterministic: its seed is in the file, and its sums over rows are made in the
+same order, so those in the file need not be made again.
 """
 
 from __future__ import annotations
@@ -13,36 +13,19 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import rwf
-from rwf._types import Array
 from rwf.data.readers import Reader
-from rwf.data.rows import Block
-from rwf.data.scaling import Standardizer
 from rwf.data.stream import Entry
 from rwf.errors import CheckpointError, DamagedCheckpointWarning, ModelFileError
 from rwf.fit.checkpoint import FitState
 from rwf.persistence import file
-from rwf.persistence.codec import (
-    BOOL,
-    FLOAT,
-    INT,
-    TEXT,
-    Decoder,
-    Encoder,
-    Instance,
-    Kind,
-    Mismatch,
-    Table,
-    floats,
-)
+from rwf.persistence.codec import Decoder, Encoder
 from rwf.persistence.file import Json
-from rwf.persistence.records import RECORDS
-from rwf.priors.lattice import LearnedLattice
-from rwf.priors.learned_features import LearnedFeatures
+from rwf.persistence.records import CHECKPOINT
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -53,28 +36,13 @@ SECONDS = 60.0
 SHARE = 0.05
 """Share of the time that writing may take; checkpoints of large models are rarer."""
 
-VERSION = 1
-"""Of what is in the file."""
-
-LEARNED: dict[str, Kind] = {
-    "units": Instance(Standardizer),
-    "X": floats("n", "d"),
-    "y": floats("n", "k"),
-    "weights": floats("n"),
-    "n_components": INT,
-    "learned": Instance(LearnedFeatures, LearnedLattice),
-    "n_rows": INT,
-    "seed": INT,
-    "seconds": Table(FLOAT),
-}
-
 
 class Checkpoint:
-    """The keeper of one fit.
+    """The checkpoint of one fit.
 
     Args:
-        path: of the file; the last but one is beside it.
-        fingerprint: by what the rows and the parameters of this fit are told from others.
+        path: of the file; the previous one is beside it.
+        fingerprint: identifies the rows and the parameters of the fit.
         progress: called with a line of text now and then.
     """
 
@@ -100,7 +68,7 @@ class Checkpoint:
 
     @property
     def previous(self) -> Path:
-        """Where the last but one is."""
+        """The path of the checkpoint before the last."""
         return self.path.with_name(f"{self.path.name}.previous")
 
     @property
@@ -115,7 +83,7 @@ class Checkpoint:
     def recall(self, name: str) -> Entry | None:
         entry = self._entries[self._next] if self._next < len(self._entries) else None
         if entry is None or entry.name != name:
-            # On a machine that rounds otherwise a fit may take another way: its sums are made anew.
+            # With other rounding, on another machine, a fit may need other sums: make them again.
             del self._entries[self._next :]
             return None
         self._progress(f"{name}: {entry.rows:,} rows are in the checkpoint")
@@ -142,24 +110,11 @@ class Checkpoint:
             path.unlink(missing_ok=True)
 
     def _write(self, state: FitState) -> None:
-        encoder, sizes = Encoder(RECORDS), dict[str, int]()
-        values = {**vars(state), **vars(state.known)}
-        learned = {
-            name: kind.encode(values[name], encoder, sizes) for name, kind in LEARNED.items()
-        }
-        entries: list[Json] = []
-        for entry in self._entries:
-            sums: dict[str, Json] = {
-                name: {"array": encoder.array(array)} for name, array in entry.sums.items()
-            }
-            entries.append(
-                {"name": entry.name, "rows": entry.rows, "done": entry.done, "sums": sums}
-            )
+        encoder = Encoder(CHECKPOINT)
         header: dict[str, Json] = {
-            "checkpoint": VERSION,
             "fingerprint": dict(self._fingerprint),
-            "learned": learned,
-            "entries": entries,
+            "state": encoder.fields(state),
+            "entries": [encoder.fields(entry) for entry in self._entries],
             "objects": encoder.objects,
         }
         file.write(self._new, header, encoder.arrays)
@@ -169,17 +124,17 @@ class Checkpoint:
         self._damaged = False
 
     def _load(self) -> None:
-        """What an earlier process has left, or the last but one of it if the last is damaged."""
+        """Read the last checkpoint of an earlier process, or the previous one if it is damaged."""
         damages = []
         for path in (self.path, self.previous):
             if not path.exists():
                 continue
             try:
                 self._read(path)
-            except (ModelFileError, Mismatch) as error:
-                damages.append(f"{path} is damaged: {str(error).removesuffix(file.AGAIN)}")
+            except ModelFileError as error:
+                damages.append(f"{path} cannot be read: {str(error).removesuffix(file.AGAIN)}")
                 continue
-            self._damaged = bool(damages)  # and must not take the place of the one that is not
+            self._damaged = bool(damages)  # a damaged file must not replace the previous one
             for damage in damages:
                 warnings.warn(
                     f"{damage} The fit goes on from {path}, which is a little older.",
@@ -195,32 +150,16 @@ class Checkpoint:
 
     def _read(self, path: Path) -> None:
         header, arrays = file.read(path)
-        if header.get("checkpoint") != VERSION:
-            raise CheckpointError(
-                f"{path} is no checkpoint that this rwf can read: give another path, or remove it."
-            )
-        self._require_same(path, header.get("fingerprint"))
-        decoder = Decoder(RECORDS, header.get("objects"), arrays)
-        found, entries = header.get("learned"), header.get("entries")
-        if (
-            not isinstance(found, dict)
-            or set(found) != set(LEARNED)
-            or not isinstance(entries, list)
-        ):
-            raise Mismatch("what was learned is not described.")
-        sizes: dict[str, int] = {}
-        # Kinds have checked every value: what comes out has the types that went in.
-        values: dict[str, Any] = {
-            name: kind.decode(found[name], decoder, sizes) for name, kind in LEARNED.items()
-        }
-        known = Block(*(values.pop(name) for name in ("X", "y", "weights")))
-        self._entries = [_entry(entry, decoder) for entry in entries]
-        self.state = FitState(known=known, **values)
+        then, entries = header.get("fingerprint"), header.get("entries")
+        if not isinstance(then, dict) or not isinstance(entries, list):
+            raise CheckpointError(f"{path} is no checkpoint: give another path, or remove it.")
+        self._require_same(path, then)
+        decoder = Decoder(CHECKPOINT, header.get("objects"), arrays)
+        self._entries = [decoder.make(Entry, entry) for entry in entries]
+        self.state = decoder.make(FitState, header.get("state"))
 
-    def _require_same(self, path: Path, then: Json) -> None:
+    def _require_same(self, path: Path, then: Mapping[str, Json]) -> None:
         """That the checkpoint is of the same rows and parameters."""
-        if not isinstance(then, dict):
-            raise Mismatch("it does not say what it is of.")
         now = self._fingerprint
         differ = [
             f"{key} is {now.get(key, 'not there')}, and was {then.get(key, 'not there')}"
@@ -234,23 +173,10 @@ class Checkpoint:
             )
 
 
-def _entry(json: Json, decoder: Decoder) -> Entry:
-    if not isinstance(json, dict) or not isinstance(json.get("sums"), dict):
-        raise Mismatch("a sum is not described.")
-    sums = {
-        name: decoder.array(array) for name, array in cast(dict[str, Json], json["sums"]).items()
-    }
-    name, rows, done = (
-        kind.decode(json.get(key), decoder, {})
-        for key, kind in (("name", TEXT), ("rows", INT), ("done", BOOL))
-    )
-    return Entry(cast(str, name), cast(int, rows), cast(bool, done), cast(dict[str, Array], sums))
-
-
 def fingerprint(estimator: BaseEstimator, reader: Reader) -> dict[str, str]:
-    """By what a fit is told from others: its rows, its parameters, and who fits."""
+    """What identifies a fit: its rows, its parameters, the estimator and the version of rwf."""
     parameters = estimator.get_params(deep=False)
-    parameters.pop("verbose", None)  # it says how much is told, and changes nothing
+    parameters.pop("verbose", None)  # changes no number
     return {
         **reader.fingerprint(),
         **{f"parameter {name}": _described(value) for name, value in parameters.items()},
@@ -260,7 +186,7 @@ def fingerprint(estimator: BaseEstimator, reader: Reader) -> dict[str, str]:
 
 
 def _described(value: object) -> str:
-    """A parameter in words that are the same in every process."""
+    """A description of a parameter that is the same in every process."""
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return type(value).__name__
     name = getattr(value, "__qualname__", None)

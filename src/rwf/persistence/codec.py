@@ -1,337 +1,295 @@
-"""Frozen dataclasses as JSON and arrays, and back: only what is listed is ever written or made.
+"""Frozen dataclasses as JSON and arrays, and back: their annotations are the format.
 
-A :class:`Record` lists the fields of one class, with a :class:`Kind` for each. Objects stand in one
-flat list, every one after those that it refers to, so that shared parts are stored once and cycles
-cannot be written down.
+A :class:`Registry` lists the classes that a file may hold; no others are written or made. What a
+field may hold follows from its annotation: ``float``, ``int``, ``bool``, ``str``, ``Literal``,
+``tuple``, ``dict[str, X]``, unions, registered classes, and arrays with named lengths such as
+``Annotated[Array, "m d"]``. Objects stand in one flat list, every one after those that it refers
+to, so that shared parts are stored once and cycles cannot be written down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as hints_of
 
 import numpy as np
 
 from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.persistence.file import AnyArray, Json
 
-NOT_FINITE = ("nan", "inf", "-inf")
-"""How JSON, which has no such numbers, holds them."""
+T = TypeVar("T")
+Hint: TypeAlias = Any
+"""An annotation."""
+
+Sizes: TypeAlias = dict[str, int]
+"""Lengths that the arrays of one object share, by their names."""
+
+SCALARS: dict[Hint, tuple[type, ...]] = {
+    float: (float, int, np.floating, np.integer),
+    int: (int, np.integer),
+    bool: (bool, np.bool_),
+    str: (str,),
+}
+"""The scalar annotations, and the types of values that they take."""
 
 
 class Mismatch(ValueError):
-    """A value is not what its field asks for; caught where the name of the field is known."""
+    """A value does not match its annotation; caught where the name of the field is known."""
 
 
-def require(holds: bool, what: str) -> None:
-    """What must be so for a value to make sense."""
+def require(holds: bool | np.bool_, otherwise: str) -> None:
+    """Raise a mismatch unless a condition holds."""
     if not holds:
-        raise Mismatch(what)
-
-
-class Kind(Protocol):
-    """What a field may hold."""
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        """The value as JSON; arrays and objects are left with the encoder.
-
-        Args:
-            value: to be written.
-            encoder: keeps arrays and objects.
-            sizes: lengths that fields of one record share, by name.
-        """
-        ...
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        """The value again."""
-        ...
+        raise Mismatch(otherwise)
 
 
 @dataclass(frozen=True)
-class Scalar:
-    """A number, a truth value or a text."""
-
-    kind: type[float] | type[int] | type[bool] | type[str]
-    like: ClassVar[dict[type, tuple[type, ...]]] = {
-        float: (float, int, np.floating, np.integer),
-        int: (int, np.integer),
-        bool: (bool, np.bool_),
-        str: (str,),
-    }
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        is_truth = isinstance(value, bool | np.bool_)
-        if not isinstance(value, self.like[self.kind]) or is_truth != (self.kind is bool):
-            raise Mismatch(f"{value!r} is no {self.kind.__name__}")
-        plain: Json = self.kind(value)  # type: ignore[arg-type, call-overload]
-        return _as_json(plain) if isinstance(plain, float) else plain
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        if self.kind is float and json in NOT_FINITE:
-            return float(str(json))
-        if type(json) is not self.kind or (type(json) is int and abs(json) >= 2**63):
-            raise Mismatch(f"{str(json)[:40]!r} is no {self.kind.__name__}")
-        return json
-
-
-def _as_json(value: float) -> Json:
-    return value if np.isfinite(value) else str(value)
-
-
-FLOAT, INT, BOOL, TEXT = Scalar(float), Scalar(int), Scalar(bool), Scalar(str)
-
-
-@dataclass(frozen=True)
-class Entries:
-    """An array. Equal names of lengths in one record mean equal lengths; "_" means any."""
-
-    dtype: str
-    lengths: tuple[str, ...]
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        if not isinstance(value, np.ndarray):
-            raise Mismatch(f"{type(value).__name__} is no array")
-        self._check(value, sizes)
-        return {"array": encoder.array(value)}
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        array = decoder.array(json)
-        self._check(array, sizes)
-        return array.astype(np.intp, copy=False) if self.dtype == "int64" else array
-
-    def _check(self, array: AnyArray, sizes: dict[str, int]) -> None:
-        if array.dtype.name != self.dtype or array.ndim != len(self.lengths):
-            raise Mismatch(
-                f"an array of {array.dtype} in {array.ndim} dimensions is not one of {self.dtype} "
-                f"in {len(self.lengths)}"
-            )
-        for name, length in zip(self.lengths, array.shape, strict=True):
-            if name != "_" and sizes.setdefault(name, length) != length:
-                raise Mismatch(f"an array has length {length}, and another has {sizes[name]}")
-
-
-def floats(*lengths: str) -> Entries:
-    return Entries("float64", lengths)
-
-
-def ints(*lengths: str) -> Entries:
-    return Entries("int64", lengths)
-
-
-def bools(*lengths: str) -> Entries:
-    return Entries("bool", lengths)
-
-
-@dataclass(frozen=True)
-class Maybe:
-    """A value of a kind, or ``None``."""
-
-    kind: Kind
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        return None if value is None else self.kind.encode(value, encoder, sizes)
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        return None if json is None else self.kind.decode(json, decoder, sizes)
-
-
-@dataclass(frozen=True)
-class Many:
-    """A tuple, of a given length or of any; arrays in it may differ in their lengths."""
-
-    kind: Kind
-    count: int | None = None
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        if not isinstance(value, tuple):
-            raise Mismatch(f"{type(value).__name__} is no tuple")
-        self._check(value)
-        return [self.kind.encode(item, encoder, {}) for item in value]
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        if not isinstance(json, list):
-            raise Mismatch(f"{type(json).__name__} is no list")
-        self._check(json)
-        return tuple(self.kind.decode(item, decoder, {}) for item in json)
-
-    def _check(self, items: Sequence[object]) -> None:
-        require(self.count in (None, len(items)), f"there are {len(items)} and not {self.count}")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A dictionary from texts to values of a kind."""
-
-    kind: Kind
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        if not isinstance(value, dict):
-            raise Mismatch(f"{type(value).__name__} is no dictionary")
-        return {str(key): self.kind.encode(item, encoder, {}) for key, item in value.items()}
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        if not isinstance(json, dict):
-            raise Mismatch(f"{type(json).__name__} is no dictionary")
-        return {key: self.kind.decode(item, decoder, {}) for key, item in json.items()}
-
-
-@dataclass(frozen=True)
-class Names:
-    """An array of texts, as scikit-learn keeps the names of columns."""
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        return [TEXT.encode(name, encoder, sizes) for name in np.asarray(value).tolist()]
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        return np.array(Many(TEXT).decode(json, decoder, sizes), dtype=object)
-
-
-@dataclass(frozen=True, init=False)
-class Instance:
-    """An object of one of several classes, each with a record."""
-
-    classes: tuple[type, ...]
-
-    def __init__(self, *classes: type) -> None:
-        object.__setattr__(self, "classes", classes)
-
-    def encode(self, value: object, encoder: Encoder, sizes: dict[str, int]) -> Json:
-        reference = encoder.reference(value)
-        self._check(value)
-        return reference
-
-    def decode(self, json: Json, decoder: Decoder, sizes: dict[str, int]) -> object:
-        value = decoder.made(json)
-        self._check(value)
-        return value
-
-    def _check(self, value: object) -> None:
-        known = " or ".join(cls.__name__ for cls in self.classes)
-        require(type(value) in self.classes, f"{type(value).__name__} is no {known}")
-
-
-@dataclass(frozen=True)
-class Record:
-    """How objects of a class are written.
+class Registry:
+    """The classes that a file may hold.
 
     Args:
-        cls: the class, a dataclass.
-        fields: the kind of each of its fields.
-        check: raises :class:`Mismatch` if fields do not go together. Compiled loops trust what it
-            has let pass.
-        found: the kinds of values that were computed when first needed, and are kept, if they are
-            there: computing them anew might give others.
+        classes: dataclasses, with different names.
+        families: the classes that a protocol or an abstract class stands for in an annotation.
+        cached: names of cached properties whose values are stored, if they are there, because
+            computing them on another machine could differ in the last bit.
+        check: raises :class:`Mismatch` if the fields of an object do not go together. Compiled
+            loops rely on it.
     """
 
-    cls: type
-    fields: Mapping[str, Kind]
-    check: Callable[..., None] = lambda value: None
-    found: Mapping[str, Kind] = field(default_factory=dict)
+    classes: tuple[type, ...]
+    families: Mapping[type, tuple[type, ...]]
+    cached: Mapping[type, tuple[str, ...]]
+    check: Callable[[object], None]
+
+    def named(self, name: object) -> type | None:
+        """The class of this name, if there is one."""
+        return next((cls for cls in self.classes if cls.__name__ == name), None)
+
+    def members(self, hint: Hint) -> tuple[type, ...]:
+        """The classes that an annotation stands for."""
+        return self.families.get(hint, (hint,))
+
+    def stored(self, cls: type) -> dict[str, Hint]:
+        """The annotations of all fields of a dataclass, and of its cached properties in a file."""
+        names = self.cached.get(cls, ())
+        found = [hints_of(getattr(cls, name).func, include_extras=True) for name in names]
+        return fields_of(cls) | {name: h["return"] for name, h in zip(names, found, strict=True)}
+
+
+@cache
+def fields_of(cls: type) -> dict[str, Hint]:
+    """The annotations of all fields of a dataclass."""
+    hints = hints_of(cls, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(cls)}
 
 
 class Encoder:
-    """Collects the objects and arrays of a model."""
+    """Collects the objects and arrays of a file."""
 
-    def __init__(self, records: Mapping[str, Record]) -> None:
+    def __init__(self, registry: Registry) -> None:
         self.objects: list[Json] = []
         self.arrays: list[AnyArray] = []
-        self._records = {record.cls: record for record in records.values()}
+        self._registry = registry
         self._places: dict[int, int] = {}
 
-    def array(self, array: AnyArray) -> int:
-        """The place of an array."""
+    def reference(self, value: object) -> Json:
+        """A reference to an object, which is written when it is first met."""
+        cls = type(value)
+        if cls not in self._registry.classes:
+            raise UnsavableModelError(
+                f"the model holds {value!r}, of the class {cls.__module__}.{cls.__qualname__}. A "
+                "model file has no code in it, so it can hold only classes of rwf: use one of its "
+                "wavelets and shift samplers, or keep the model by pickle or joblib."
+            )
+        if id(value) not in self._places:
+            written = {"type": cls.__name__, **self.fields(value)}
+            self._places[id(value)] = len(self.objects)
+            self.objects.append(written)
+        return {"object": self._places[id(value)]}
+
+    def fields(self, value: object) -> dict[str, Json]:
+        """The fields of a dataclass, registered or not."""
+        cls, sizes, written = type(value), Sizes(), dict[str, Json]()
+        where = cls.__name__
+        try:
+            for name, hint in self._registry.stored(cls).items():
+                if name in vars(value):  # not so for a cached property that was never computed
+                    where = f"{cls.__name__}.{name}"
+                    written[name] = self.encode(getattr(value, name), hint, sizes)
+            where = cls.__name__
+            self._registry.check(value)
+        except Mismatch as error:
+            raise UnsavableModelError(f"{where} cannot be saved: {error}.") from None
+        return written
+
+    def encode(self, value: Any, hint: Hint, sizes: Sizes) -> Json:  # noqa: ANN401
+        """A value as JSON; arrays and objects are collected."""
+        origin, args = _parts(hint)
+        if hint in SCALARS:
+            is_bool = isinstance(value, bool | np.bool_)
+            _expect(isinstance(value, SCALARS[hint]) and is_bool == (hint is bool), value, hint)
+            plain: Json = hint(value)
+            return str(plain) if isinstance(plain, float) and not np.isfinite(plain) else plain
+        if origin is Literal:
+            return _choice(value, hint)
+        if origin is Annotated:
+            _expect(isinstance(value, np.ndarray), value, "array")
+            _check_array(value, hint, sizes)
+            return {"array": self._array(value)}
+        if origin is tuple:
+            _expect(isinstance(value, tuple), value, "tuple")
+            return [self.encode(item, inner, {}) for item, inner in _items(value, args)]
+        if origin is dict:
+            _expect(isinstance(value, dict), value, "dictionary")
+            return {str(name): self.encode(item, args[1], {}) for name, item in value.items()}
+        if origin is Union:
+            return _first_match(args, value, lambda inner: self.encode(value, inner, sizes))
+        reference = self.reference(value)
+        _expect(type(value) in self._registry.members(hint), value, hint)
+        return reference
+
+    def _array(self, array: AnyArray) -> int:
         if id(array) not in self._places:
             self._places[id(array)] = len(self.arrays)
             self.arrays.append(array)
         return self._places[id(array)]
 
-    def knows(self, value: object) -> bool:
-        return type(value) in self._records
-
-    def reference(self, value: object) -> Json:
-        """A reference to an object, which is written when it is first met."""
-        if not self.knows(value):
-            kind = type(value)
-            raise UnsavableModelError(
-                f"the model holds {value!r}, of the class {kind.__module__}.{kind.__qualname__}. A "
-                "model file has no code in it, so it can hold only classes of rwf: use one of its "
-                "wavelets and shift samplers, or keep the model by pickle or joblib."
-            )
-        if id(value) not in self._places:
-            written = self._written(value, self._records[type(value)])
-            self._places[id(value)] = len(self.objects)
-            self.objects.append(written)
-        return {"object": self._places[id(value)]}
-
-    def _written(self, value: object, record: Record) -> Json:
-        name, sizes = record.cls.__name__, dict[str, int]()
-        written: dict[str, Json] = {"type": name}
-        kept = {key: kind for key, kind in record.found.items() if key in vars(value)}
-        for key, kind in {**record.fields, **kept}.items():
-            try:
-                written[key] = kind.encode(getattr(value, key), self, sizes)
-            except Mismatch as error:
-                raise UnsavableModelError(f"{name}.{key} cannot be saved: {error}.") from None
-        try:
-            record.check(value)
-        except Mismatch as error:
-            raise UnsavableModelError(f"{name} cannot be saved: {error}.") from None
-        return written
-
 
 class Decoder:
-    """Makes the objects of a model again, and nothing else."""
+    """Makes the objects of a file again, and nothing else."""
 
-    def __init__(
-        self, records: Mapping[str, Record], objects: Json, arrays: Sequence[AnyArray]
-    ) -> None:
-        self._records, self._arrays = records, arrays
+    def __init__(self, registry: Registry, objects: Json, arrays: Sequence[AnyArray]) -> None:
+        self._registry, self._arrays = registry, arrays
         self._made: list[object] = []
         if not isinstance(objects, list):
             raise ModelFileError(f"the header has {type(objects).__name__} for a list of objects.")
         for written in objects:
-            self._made.append(self._make(written))
+            self._made.append(self._object(written))
 
-    def array(self, json: Json) -> AnyArray:
-        return self._arrays[_place(json, "array", len(self._arrays))]
+    def _object(self, written: Json) -> object:
+        name = written.get("type") if isinstance(written, dict) else written
+        cls = self._registry.named(name)
+        if not isinstance(written, dict) or cls is None:
+            raise ModelFileError(
+                f"the header names an object of the type {str(name)[:40]!r}, which this rwf does "
+                "not know. It may be of a newer one: install that, or save the model with this."
+            )
+        return self.make(cls, {key: value for key, value in written.items() if key != "type"})
+
+    def make(self, cls: type[T], written: Json) -> T:
+        """An object of a dataclass, registered or not, from its fields."""
+        own, known = fields_of(cls), self._registry.stored(cls)  # type: ignore[arg-type]
+        if not isinstance(written, dict) or not set(own) <= set(written) <= set(known):
+            found = sorted(written) if isinstance(written, dict) else written
+            raise ModelFileError(
+                f"{cls.__name__} should have the fields {sorted(own)}, and the file has "
+                f"{str(found)[:200]}. Install the version of rwf that wrote the file."
+            )
+        sizes, values = Sizes(), dict[str, Any]()
+        for name, json in written.items():
+            try:
+                values[name] = self.decode(json, known[name], sizes)
+            except Mismatch as error:
+                raise ModelFileError(f"{cls.__name__}.{name}: {error}.") from None
+        try:
+            made = cls(**{name: values.pop(name) for name in own})
+            # A cached property looks for its value in the dictionary of the object. This is the
+            # only place where a file puts something there.
+            vars(made).update(values)
+            self._registry.check(made)
+        except ValueError as error:  # Mismatch is one
+            raise ModelFileError(f"{cls.__name__} makes no sense: {error}") from None
+        return made
+
+    def decode(self, json: Any, hint: Hint, sizes: Sizes) -> Any:  # noqa: ANN401
+        """The value again."""
+        origin, args = _parts(hint)
+        if hint in SCALARS:
+            if hint is float and json in ("nan", "inf", "-inf"):  # which JSON has no numbers for
+                return float(json)
+            fits = type(json) is hint and (type(json) is not int or abs(json) < 2**63)
+            _expect(fits, json, hint)
+            return json
+        if origin is Literal:
+            return _choice(json, hint)
+        if origin is Annotated:
+            array = self._arrays[_place(json, "array", len(self._arrays))]
+            _check_array(array, hint, sizes)
+            return array.astype(np.intp, copy=False) if array.dtype == np.int64 else array
+        if origin is tuple:
+            _expect(isinstance(json, list), json, "list")
+            return tuple(self.decode(item, inner, {}) for item, inner in _items(json, args))
+        if origin is dict:
+            _expect(isinstance(json, dict), json, "dictionary")
+            return {name: self.decode(item, args[1], {}) for name, item in json.items()}
+        if origin is Union:
+            return _first_match(args, json, lambda inner: self.decode(json, inner, sizes))
+        made = self.made(json)
+        _expect(type(made) in self._registry.members(hint), made, hint)
+        return made
 
     def made(self, json: Json) -> object:
         """An object that was made before the one that refers to it."""
         return self._made[_place(json, "object", len(self._made))]
 
-    def _make(self, written: Json) -> object:
-        name = written.get("type") if isinstance(written, dict) else written
-        if not isinstance(written, dict) or name not in list(self._records):
-            raise ModelFileError(
-                f"the header names an object of the type {str(name)[:40]!r}, which this rwf does "
-                "not know. It may be of a newer one: install that, or save the model with this."
-            )
-        record = self._records[str(name)]
-        known, given = {**record.fields, **record.found}, set(written) - {"type"}
-        if not set(record.fields) <= given <= set(known):
-            raise ModelFileError(
-                f"{record.cls.__name__} should have the fields {sorted(record.fields)}, and the "
-                f"file has {str(sorted(given))[:200]}."
-            )
-        sizes: dict[str, int] = {}
-        values = {key: self._value(record, key, known[key], written[key], sizes) for key in given}
-        found = {key: values.pop(key) for key in given - set(record.fields)}
-        try:
-            made: object = record.cls(**values)
-            made.__dict__.update(found)
-            record.check(made)
-        except ValueError as error:  # Mismatch is one
-            raise ModelFileError(f"{record.cls.__name__} makes no sense: {error}") from None
-        return made
 
-    def _value(
-        self, record: Record, key: str, kind: Kind, json: Json, sizes: dict[str, int]
-    ) -> object:
-        try:
-            return kind.decode(json, self, sizes)
-        except Mismatch as error:
-            raise ModelFileError(f"{record.cls.__name__}.{key}: {error}.") from None
+def _parts(hint: Hint) -> tuple[Hint, tuple[Hint, ...]]:
+    """What an annotation is of, such as ``tuple``, and what stands in its brackets."""
+    return Union if isinstance(hint, UnionType) else get_origin(hint), get_args(hint)
+
+
+def _expect(holds: bool, value: object, wanted: Hint) -> None:
+    """Raise a mismatch that names what was found, unless a condition holds."""
+    if not holds:
+        plain = value is None or isinstance(value, bool | int | float | str)
+        found = repr(str(value)[:40]) if plain else type(value).__name__
+        raise Mismatch(f"{found} is no {getattr(wanted, '__name__', wanted)}")
+
+
+def _choice(value: Json, hint: Hint) -> Json:
+    options = [(type(option), option) for option in get_args(hint)]
+    _expect((type(value), value) in options, value, hint)
+    return value
+
+
+def _items(values: Any, hints: tuple[Hint, ...]) -> Iterable[tuple[Any, Hint]]:  # noqa: ANN401
+    """The entries of a tuple with their annotations; arrays in it may differ in their lengths."""
+    if hints[-1] is Ellipsis:
+        return ((value, hints[0]) for value in values)
+    require(len(values) == len(hints), f"there are {len(values)} entries and not {len(hints)}")
+    return zip(values, hints, strict=True)
+
+
+def _first_match(hints: tuple[Hint, ...], value: object, attempt: Callable[[Hint], T]) -> T | None:
+    """What the first alternative of a union gives that matches."""
+    if value is None and NoneType in hints:
+        return None
+    errors = []
+    for hint in hints:
+        if hint is not NoneType:
+            try:
+                return attempt(hint)
+            except Mismatch as error:
+                errors.append(str(error))
+    raise Mismatch(", and ".join(errors))
+
+
+def _check_array(array: AnyArray, hint: Hint, sizes: Sizes) -> None:
+    kind, lengths = get_args(hint)
+    dtype = np.dtype(get_args(get_args(kind)[1])[0])
+    names = ["_"] * array.ndim if lengths == "..." else lengths.split()
+    if array.dtype != dtype or array.ndim != len(names):
+        raise Mismatch(
+            f"an array of {array.dtype} in {array.ndim} dimensions is not one of {dtype} "
+            f"in {len(names)}"
+        )
+    for name, length in zip(names, array.shape, strict=True):
+        if name != "_" and sizes.setdefault(name, length) != length:
+            raise Mismatch(f"an array has length {length}, and another has {sizes[name]}")
 
 
 def _place(json: Json, what: str, count: int) -> int:

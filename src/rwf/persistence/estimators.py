@@ -5,35 +5,22 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import rwf
 from rwf.data.schema import TableSchema
 from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit.report import FitReport
-from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
-from rwf.models.dense import DenseModel
-from rwf.models.spike_slab import SpikeSlabModel
-from rwf.models.tree import TreeModel
+from rwf.models.base import Model
 from rwf.persistence import file
-from rwf.persistence.checks import check_estimator, check_table
-from rwf.persistence.codec import (
-    BOOL,
-    INT,
-    Decoder,
-    Encoder,
-    Instance,
-    Kind,
-    Maybe,
-    Mismatch,
-    Names,
-)
+from rwf.persistence.codec import Decoder, Encoder, Mismatch, require
 from rwf.persistence.file import Json
-from rwf.persistence.parameters import decode_parameter, encode_parameter
-from rwf.persistence.records import RECORDS
+from rwf.persistence.records import MODEL_FILE
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -41,24 +28,60 @@ if TYPE_CHECKING:
 ESTIMATORS = ("RWFRegressor", "RFFRegressor")
 """Names of ``rwf``, where the classes are looked up when they are needed: they know this module."""
 
-FITTED: dict[str, Kind] = {
-    "n_features_in_": INT,
-    "_single_output": BOOL,
-    "model_": Instance(
-        DenseModel, SpikeSlabModel, TreeModel, Calibrated, LocallyCalibrated, NeighborBlend
-    ),
-    "fit_report_": Instance(FitReport),
-    "n_iter_": INT,
-}
-SOMETIMES: dict[str, Kind] = {
-    "_by_name": BOOL,
-    "feature_names_in_": Names(),
-}
-"""Attributes that not every fit has."""
+
+@dataclass(frozen=True)
+class FittedAttributes:
+    """The attributes of a fitted estimator; names of columns are missing where they have none."""
+
+    n_features_in_: int
+    _single_output: bool
+    _by_name: bool
+    model_: Model
+    fit_report_: FitReport
+    n_iter_: int
+    feature_names_in_: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, estimator: BaseEstimator) -> FittedAttributes:
+        values: dict[str, Any] = {
+            field.name: getattr(estimator, field.name, None) for field in fields(cls)
+        }
+        names = values.pop("feature_names_in_")
+        return cls(**values, feature_names_in_=None if names is None else tuple(names))
+
+    def put_into(self, estimator: BaseEstimator) -> None:
+        values = dict(vars(self))
+        names = values.pop("feature_names_in_")
+        if names is not None:
+            values["feature_names_in_"] = np.array(names, dtype=object)
+        vars(estimator).update(values)
+
+    def check(self) -> None:
+        """That the attributes go together."""
+        units, names = self.model_.units, self.feature_names_in_
+        d, k = len(units.X.center), len(units.y.center)
+        require(self.n_features_in_ == d, "units are of other input columns")
+        require(not self._single_output or k == 1, "one output has several columns")
+        require(names is None or len(names) == d, "names are of other columns")
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """What a model of a table has beside its regressor."""
+
+    schema: TableSchema
+    scores: Scores | None
+
+    def check(self, fitted: FittedAttributes) -> None:
+        """That the columns are those of the estimator."""
+        columns = len(self.schema.names)
+        require(fitted.n_features_in_ == columns, "a table has other columns")
+        require(fitted._single_output, "a table has one target")
+
 
 CACHED = (
-    "rwf.uncertainty.extrapolation.Background",
-    "rwf.uncertainty.extrapolation.Remainder",
+    "rwf.uncertainty.extrapolation.PriorReversion",
+    "rwf.uncertainty.extrapolation.NystromResidual",
     "rwf.inference.spike_slab.mixture.Mixture",
     "rwf.inference.spike_slab.windows.WindowedMixture",
     "rwf.inference.multifrontal._rows.Table",
@@ -66,14 +89,8 @@ CACHED = (
 )
 """What a model computes when it first needs it; pickle and skops keep it, model files do not."""
 
-TABLE: dict[str, Kind] = {
-    "schema": Instance(TableSchema),
-    "scores": Maybe(Instance(Scores)),
-}
-"""What a model of a table has beside its regressor."""
-
 SKOPS_TYPES = (
-    *(f"{record.cls.__module__}.{record.cls.__qualname__}" for record in RECORDS.values()),
+    *(f"{cls.__module__}.{cls.__qualname__}" for cls in MODEL_FILE.classes),
     "rwf.estimators.regressor.RWFRegressor",
     "rwf.estimators.fourier.RFFRegressor",
     *CACHED,
@@ -85,7 +102,7 @@ def save(
     estimator: BaseEstimator,
     path: str | os.PathLike[str],
     *,
-    with_rows: bool | None = None,
+    include_rows: bool | None = None,
     schema: TableSchema | None = None,
     scores: Scores | None = None,
 ) -> None:
@@ -100,103 +117,105 @@ def save(
             f"{name} is a class of your own, and a model file has no code in it: save an "
             f"{' or '.join(ESTIMATORS)}, or keep the model by pickle or joblib."
         )
-    _mind_rows(estimator, with_rows)
+    _require_rows_allowed(estimator, include_rows)
     if estimator.model_.n_rows > 0:
-        _ = estimator.model_.summary  # what is computed now is stored
-    table = None if schema is None else (schema, scores)
-    _write(estimator, name, estimator.get_params(deep=False), path, table)
-
-
-def _mind_rows(estimator: BaseEstimator, with_rows: bool | None) -> None:
-    """Where a model keeps all training rows: may they be in the file?"""
-    if not isinstance(estimator.model_, NeighborBlend):
-        return
-    kept = "this model keeps all training rows, because the nearest are asked for predictions"
-    if with_rows is None:
-        warnings.warn(
-            f"{kept}, and so does its file: pass with_rows=True if that is meant, or fit with "
-            "second_opinion=False.",
-            RowsInFileWarning,
-            stacklevel=4,
-        )
-    elif not with_rows:
-        raise ValueError(f"{kept}: pass with_rows=True, or fit with second_opinion=False.")
-
-
-def _write(
-    estimator: BaseEstimator,
-    name: str,
-    parameters: Mapping[str, object],
-    path: str | os.PathLike[str],
-    table: tuple[TableSchema, Scores | None] | None = None,
-) -> None:
-    encoder = Encoder(RECORDS)
-    given = {key: encode_parameter(key, value, encoder) for key, value in parameters.items()}
-    present = {key: kind for key, kind in SOMETIMES.items() if key in vars(estimator)}
-    fitted: dict[str, Json] = {}
-    for key, kind in {**FITTED, **present}.items():
-        try:
-            fitted[key] = kind.encode(getattr(estimator, key), encoder, {})
-        except Mismatch as error:
-            raise UnsavableModelError(f"{key} cannot be saved: {error}.") from None
+        _ = estimator.model_.summary  # its posterior is cached from now on: the file holds it
+    encoder = Encoder(MODEL_FILE)
+    parameters = estimator.get_params(deep=False).items()
     header: dict[str, Json] = {
         "rwf": rwf.__version__,
         "estimator": name,
-        "parameters": given,
-        "fitted": fitted,
+        "parameters": {key: _encode_parameter(key, value, encoder) for key, value in parameters},
+        "fitted": encoder.fields(FittedAttributes.of(estimator)),
     }
-    if table is not None:
-        pairs = zip(TABLE.items(), table, strict=True)
-        header["table"] = {key: kind.encode(value, encoder, {}) for (key, kind), value in pairs}
-    header["objects"] = encoder.objects
-    file.write(Path(path), header, encoder.arrays)
+    if schema is not None:
+        header["table"] = encoder.fields(TableParts(schema, scores))
+    file.write(Path(path), {**header, "objects": encoder.objects}, encoder.arrays)
+
+
+def _require_rows_allowed(estimator: BaseEstimator, include_rows: bool | None) -> None:
+    """That a model whose predictions use the training rows may have them in its file."""
+    if not estimator.model_.keeps_rows:
+        return
+    kept = "this model keeps all training rows, because predictions use the nearest ones"
+    if include_rows is None:
+        warnings.warn(
+            f"{kept}, and so does its file: pass include_rows=True if that is intended, or fit "
+            "with neighbors=None.",
+            RowsInFileWarning,
+            stacklevel=4,
+        )
+    elif not include_rows:
+        raise ValueError(f"{kept}: pass include_rows=True, or fit with neighbors=None.")
 
 
 def load(path: str | os.PathLike[str]) -> BaseEstimator:
     """The fitted estimator that was saved to a file.
 
-    Nothing in the file is run, and only classes of rwf are made. A file that is damaged, or of a
-    newer with ``mean_only=True`` gives a small estimator with ``predict`` alone, and one that
-    ``rwf fit`` wrote, of a table, a :class:`rwf.TableModel`.
+    Nothing in the file is run, and only classes of rwf are made. A file of a table, as ``rwf fit``
+    writes it, gives a :class:`rwf.TableModel`. One that is damaged, or of another version, raises a
+    :class:`rwf.errors.ModelFileError`.
     """
     try:
         header, arrays = file.read(Path(path))
-        decoder = Decoder(RECORDS, header.get("objects"), arrays)
-        estimator = _made(header, decoder)
-        return _of_table(estimator, header["table"], decoder) if "table" in header else estimator
+        return _estimator(header, Decoder(MODEL_FILE, header.get("objects"), arrays))
     except Mismatch as error:
         raise ModelFileError(f"{path} makes no sense: {error}.") from None
     except (RecursionError, MemoryError, OverflowError, ArithmeticError) as error:
         raise ModelFileError(f"{path} makes no sense: {error!r}.") from None
 
 
-def _of_table(estimator: BaseEstimator, table: Json, decoder: Decoder) -> BaseEstimator:
-    if not isinstance(table, dict) or set(table) != set(TABLE):
-        raise Mismatch("the header describes no table")
-    # Kinds have checked both: what comes out has the types that went in.
-    found: dict[str, Any] = {
-        key: kind.decode(table[key], decoder, {}) for key, kind in TABLE.items()
-    }
-    check_table(found["schema"], estimator)
-    return rwf.TableModel(found["schema"], estimator, found["scores"])
-
-
-def _made(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
-    name, given, fitted = (header.get(key) for key in ("estimator", "parameters", "fitted"))
-    if not isinstance(given, dict) or not isinstance(fitted, dict):
-        raise Mismatch("the header has no parameters or no fitted attributes")
+def _estimator(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
+    name, given = header.get("estimator"), header.get("parameters")
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise Mismatch(f"{str(name)[:40]!r} is no estimator of rwf")
     estimator: BaseEstimator = getattr(rwf, name)()
-    unknown = set(given) - set(estimator.get_params(deep=False))
-    if unknown or not set(FITTED) <= set(fitted) <= {*FITTED, *SOMETIMES}:
+    if not isinstance(given, dict) or not set(given) <= set(estimator.get_params(deep=False)):
         raise Mismatch(
-            f"{name} has parameters {str(sorted(given))[:200]} and attributes "
-            f"{str(sorted(fitted))[:200]}, and they are not those that this rwf knows. Install "
-            "the version that wrote the file"
+            f"{name} has the parameters {str(given)[:200]}, and they are not those that this rwf "
+            "knows. Install the version that wrote the file"
         )
-    estimator.set_params(**{key: decode_parameter(value, decoder) for key, value in given.items()})
-    known = {**FITTED, **SOMETIMES}
-    vars(estimator).update({key: known[key].decode(fitted[key], decoder, {}) for key in fitted})
-    check_estimator(estimator)
-    return estimator
+    estimator.set_params(**{key: _decode_parameter(value, decoder) for key, value in given.items()})
+    fitted = decoder.make(FittedAttributes, header.get("fitted"))
+    fitted.check()
+    fitted.put_into(estimator)
+    if "table" not in header:
+        return estimator
+    table = decoder.make(TableParts, header["table"])
+    table.check(fitted)
+    return rwf.TableModel(table.schema, estimator, table.scores)
+
+
+def _encode_parameter(name: str, value: object, encoder: Encoder) -> Json:
+    """A parameter; what JSON has no word for becomes a dictionary with one key."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if plain is None or isinstance(plain, bool | int | str):
+        return plain
+    if isinstance(plain, float):
+        return {"float": encoder.encode(plain, float, {})}
+    if isinstance(plain, list | tuple):
+        items: list[Json] = [_encode_parameter(name, item, encoder) for item in plain]
+        return {"list" if isinstance(plain, list) else "tuple": items}
+    if isinstance(plain, np.random.Generator | np.random.RandomState):
+        return None  # the state of a generator is no part of the model
+    if callable(plain) and type(plain) not in MODEL_FILE.classes:
+        raise UnsavableModelError(
+            f"{name}={plain!r} is a function of your own, and a model file has no code in it. The "
+            f"atoms that it placed are in the model: call set_params({name}='data') before saving, "
+            "which changes no prediction, or keep the model by pickle or joblib."
+        )
+    return encoder.reference(plain)
+
+
+def _decode_parameter(json: Json, decoder: Decoder) -> object:
+    if json is None or isinstance(json, bool | int | str):
+        return json
+    if not isinstance(json, dict) or len(json) != 1:
+        raise Mismatch(f"{str(json)[:40]!r} is no parameter")
+    ((key, value),) = json.items()
+    if key == "float":
+        return decoder.decode(value, float, {})
+    if key in ("list", "tuple") and isinstance(value, list):
+        items = [_decode_parameter(item, decoder) for item in value]
+        return items if key == "list" else tuple(items)
+    return decoder.made(json)

@@ -11,14 +11,15 @@ rest                  the entries of the arrays, one array after another, little
 32                    SHA-256 of everything before
 ====================  ==========================================================================
 
-A reader trusts nothing that it has not checked: no length is believed beyond the size of the file,
-and nothing but JSON and numbers is ever read.
+The reader checks everything before it uses it: no length may exceed the size of the file, and
+nothing but JSON and numbers is ever read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -34,23 +35,28 @@ from rwf.data.atomic import replace_file
 from rwf.errors import ModelFileError, NewerModelFileError
 
 MAGIC = b"RWFMODEL"
-VERSION = 1
-"""The version that is written, and the newest that is read."""
+VERSION = 2
+"""The version that is written and read."""
 
 PREFIX = struct.Struct("<8sIQ")
 DIGEST = 32
 """Bytes of SHA-256."""
 
-DTYPES = {"float64": "<f8", "int64": "<i8", "uint32": "<u4", "bool": "|b1"}
+DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}
 """What arrays may hold, and how it lies in the file."""
 
 LAYOUTS = ("full", "lower", "upper", "symmetric")
 """Which entries of an array are in the file: all, or of a square one a triangle."""
 
-AnyArray: TypeAlias = (
-    NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint32] | NDArray[np.bool_]
-)
+AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+AGAIN = "The file is damaged, or was not written by rwf: save the model again."
+
+
+def _damaged(what: str) -> ModelFileError:
+    return ModelFileError(f"{what}. {AGAIN}")
 
 
 @dataclass(frozen=True)
@@ -78,30 +84,25 @@ class ArraySpec:
     @classmethod
     def from_json(cls, entry: Json, most: int) -> Self:
         """A spec whose lengths are all at most ``most``."""
-        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "order", "layout"}:
-            raise ModelFileError(f"the header describes an array by {_short(entry)}. {AGAIN}")
-        dtype, shape, order, layout = (entry[n] for n in ("dtype", "shape", "order", "layout"))
+        names = ("dtype", "shape", "order", "layout")
+        entries = entry if isinstance(entry, dict) and set(entry) == set(names) else {}
+        dtype, shape, order, layout = (entries.get(name) for name in names)
         if not (
             isinstance(dtype, str)
             and dtype in DTYPES
             and isinstance(shape, list)
             and len(shape) <= 3
-            and isinstance(order, str)
             and order in ("C", "F")
-            and isinstance(layout, str)
             and layout in LAYOUTS
             and (layout == "full" or (len(shape) == 2 and shape[0] == shape[1]))
         ):
-            raise ModelFileError(f"the header describes an array by {_short(entry)}. {AGAIN}")
-        lengths = []
-        for length in shape:
-            if type(length) is not int or not 0 <= length <= most:
-                raise ModelFileError(
-                    f"the header claims an array of shape {_short(shape)}, in a file of {most} "
-                    f"bytes. {AGAIN}"
-                )
-            lengths.append(length)
-        return cls(dtype, tuple(lengths), order, layout)
+            raise _damaged(f"the header describes an array by {_short(entry)}")
+        lengths = tuple(n for n in shape if type(n) is int and 0 <= n <= most)
+        if len(lengths) < len(shape):
+            raise _damaged(
+                f"the header claims an array of shape {_short(shape)}, in a file of {most} bytes"
+            )
+        return cls(dtype, lengths, str(order), str(layout))
 
     def to_json(self) -> Json:
         shape: list[Json] = [*self.shape]
@@ -110,9 +111,7 @@ class ArraySpec:
     @property
     def n_bytes(self) -> int:
         """Bytes in the file."""
-        entries = 1
-        for length in self.shape:
-            entries *= length
+        entries = math.prod(self.shape)
         if self.layout != "full":
             entries = self.shape[0] * (self.shape[0] + 1) // 2
         return entries * np.dtype(DTYPES[self.dtype]).itemsize
@@ -131,7 +130,7 @@ class ArraySpec:
     def unpack(self, entries: NDArray[np.uint8]) -> AnyArray:
         """The array from its bytes."""
         if self.dtype == "bool" and entries.max(initial=0) > 1:
-            raise ModelFileError(f"an array of truth values holds others. {AGAIN}")
+            raise _damaged("an array of truth values holds others")
         values = entries.view(DTYPES[self.dtype]).astype(self.dtype, copy=False)
         shape = self.shape[::-1] if self.order == "F" else self.shape
         rows = values.reshape(shape) if self.layout == "full" else self._square(values)
@@ -147,9 +146,6 @@ class ArraySpec:
             if self.layout == "symmetric":
                 rows[:i, i] = rows[i, :i]
         return rows
-
-
-AGAIN = "The file is damaged, or was not written by rwf: save the model again."
 
 
 def _layout(rows: AnyArray) -> str:
@@ -212,7 +208,7 @@ class _Reader:
     def _take(self, count: int) -> NDArray[np.uint8]:
         buffer = np.empty(count, dtype=np.uint8)
         if count and self._file.readinto(buffer.data) != count:
-            raise ModelFileError(f"{self._path} ended while it was read. {AGAIN}")
+            raise _damaged(f"{self._path} ended while it was read")
         self._digest.update(buffer.data)
         return buffer
 
@@ -231,17 +227,22 @@ class _Reader:
             )
         self._file.seek(0)
         if self._left < PREFIX.size:
-            raise ModelFileError(f"{self._path} has only {self._size} bytes. {AGAIN}")
+            raise _damaged(f"{self._path} has only {self._size} bytes")
         _, version, length = PREFIX.unpack(self._take(PREFIX.size).tobytes())
         if version > VERSION:
             raise NewerModelFileError(
-                f"{self._path} has version {version} of the format, and this rwf reads up to "
+                f"{self._path} has version {version} of the format, and this rwf reads version "
                 f"{VERSION}: install a newer rwf, or save the model with this one."
             )
-        if version < 1 or length > self._left:
+        if 0 < version < VERSION:
             raise ModelFileError(
+                f"{self._path} has version {version} of the format, and this rwf reads version "
+                f"{VERSION}: load it with the rwf that wrote it, or fit the model again."
+            )
+        if version < 1 or length > self._left:
+            raise _damaged(
                 f"{self._path} claims version {version} and a header of {length} bytes, and has "
-                f"{self._size} bytes in all. {AGAIN}"
+                f"{self._size} bytes in all"
             )
         return self._parsed(self._take(length).tobytes())
 
@@ -249,28 +250,26 @@ class _Reader:
         try:
             header = json.loads(text.decode(), parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise ModelFileError(
-                f"the header of {self._path} cannot be read: {error}. {AGAIN}"
-            ) from None
+            raise _damaged(f"the header of {self._path} cannot be read: {error}") from None
         if not isinstance(header, dict):
-            raise ModelFileError(f"the header of {self._path} is {_short(header)}. {AGAIN}")
+            raise _damaged(f"the header of {self._path} is {_short(header)}")
         return header
 
     def arrays(self, described: Json) -> list[AnyArray]:
         if not isinstance(described, list):
-            raise ModelFileError(f"the header of {self._path} describes no arrays. {AGAIN}")
+            raise _damaged(f"the header of {self._path} describes no arrays")
         specs = [ArraySpec.from_json(entry, self._size) for entry in described]
         total = sum(spec.n_bytes for spec in specs)
         if total != self._left:
-            raise ModelFileError(
+            raise _damaged(
                 f"{self._path} holds {max(self._left, 0)} bytes of arrays, and its header "
-                f"describes {total}. {AGAIN}"
+                f"describes {total}"
             )
         return [spec.unpack(self._take(spec.n_bytes)) for spec in specs]
 
     def finish(self) -> None:
         if self._file.read() != self._digest.digest():
-            raise ModelFileError(f"the checksum of {self._path} is wrong. {AGAIN}")
+            raise _damaged(f"the checksum of {self._path} is wrong")
 
 
 def _no_constant(name: str) -> float:

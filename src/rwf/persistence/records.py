@@ -1,11 +1,18 @@
-"""Which classes a model file may hold, and what their fields are: this is the format."""
+"""The classes that a model file may hold: with their annotated fields, this is the format.
+
+A change of a field that older readers do not understand is a new version of the format.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rwf.data.rows import Block
 from rwf.data.scaling import Affine, Logarithm, Standardizer
 from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
+from rwf.features.base import FeatureMap
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import HatMixture, ProjectedFeatures
 from rwf.features.local import LocalAtoms
@@ -25,40 +32,29 @@ from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import Dictionary
-from rwf.inference.spike_slab.fit import SparseFit, SparseReport
+from rwf.inference.spike_slab.fit import Schedule, SparseFit, SparseReport
 from rwf.inference.spike_slab.gaps import Gaps
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.inference.trials import Trial
 from rwf.linalg.cholesky import Factor
+from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.hyperparameters import Hyperparameters
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.models.tree import TreeHyperparameters, TreeModel
-from rwf.persistence import checks
-from rwf.persistence.codec import (
-    BOOL,
-    FLOAT,
-    INT,
-    TEXT,
-    Instance,
-    Kind,
-    Many,
-    Maybe,
-    Record,
-    Table,
-    bools,
-    floats,
-    ints,
-)
+from rwf.persistence.checks import check
+from rwf.persistence.codec import Registry
+from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
+from rwf.priors.base import LearnedPrior
+from rwf.priors.lattice import LearnedLattice
+from rwf.priors.learned_features import LearnedFeatures
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import Kernel, VecchiaGP
-from rwf.priors.lattice import LearnedLattice
-from rwf.priors.learned_features import LearnedFeatures
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -68,438 +64,59 @@ from rwf.wavelets import (
     Haar,
     MexicanHat,
     Morlet,
+    Wavelet,
 )
-from rwf.wavelets.measure import Box, Hull, Rows
+from rwf.wavelets.measure import Box, Hull, Rows, ShiftSampler
 from rwf.wavelets.radial import Bump
 
-PAIR = Many(FLOAT, 2)
+WAVELETS = (
+    MexicanHat, CompactHat, Bump, Morlet, ComplexMorlet, GaussianDerivative, Cliff, Haar,
+    Daubechies,
+)  # fmt: skip
+SHIFTS = (Rows, Box, Hull)
+UNITS = (Affine, Logarithm, Standardizer)
+MAPS = (
+    WaveletFeatures, RidgeFeatures, LocalAtoms, ProjectedFeatures, FourierFeatures, Dictionary,
+    ConstantFeatures, LinearFeatures,
+)  # fmt: skip
+FEATURES = (Atoms, HatMixture, *MAPS, Stack)
+DENSE = (
+    Moments, RootMoments, Factor, Posterior, Variances, EmpiricalBayes, Hyperparameters,
+    Calibration, VarianceFunction, DenseModel,
+)  # fmt: skip
+TREE = (
+    Columns, Dissection, AtomTree, TreeMoments, TreeFactor, TreePosterior, TreeEmpiricalBayes,
+    TreeHyperparameters, TreeModel,
+)  # fmt: skip
+SPIKE_SLAB = (
+    Draw, SparseReport, SparseFit, Window, WindowedFit, WindowMoments, Gaps,
+    SpikeSlabHyperparameters, SpikeSlabModel,
+)  # fmt: skip
+CORRECTIONS = (
+    Calibrated, LocallyCalibrated, Kernel, VecchiaGP, LocalScale, BlendWeights, Expert, OutputBlend,
+    NeighborBlend,
+)  # fmt: skip
+MODELS = (DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend)
+PRIORS = (
+    Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,
+)  # fmt: skip
+LEARNED = (LearnedFeatures, LearnedLattice)
+REPORTS = (Trial, FitReport, Score, Scores)
+TABLES = (NumberColumn, CategoryColumn, TableSchema)
 
-WAVELETS = [
-    Record(MexicanHat, {"form": TEXT}),
-    Record(CompactHat, {"order": INT}, checks.check_compact_hat),
-    Record(Bump, {}),
-    Record(Morlet, {"frequency": FLOAT}),
-    Record(ComplexMorlet, {"frequency": FLOAT}),
-    Record(GaussianDerivative, {}),
-    Record(Cliff, {"aspect": FLOAT}),
-    Record(Haar, {}),
-    Record(Daubechies, {"order": INT}),
-]
-WAVELET = Instance(*(record.cls for record in WAVELETS))
+MODEL_FILE = Registry(
+    classes=(
+        *WAVELETS, *SHIFTS, *UNITS, *FEATURES, *DENSE, *TREE, *SPIKE_SLAB, *CORRECTIONS, *PRIORS,
+        *REPORTS, *TABLES,
+    ),
+    families={Wavelet: WAVELETS, FeatureMap: MAPS, Model: MODELS, ShiftSampler: SHIFTS},
+    cached={DenseModel: ("fits",), TreeModel: ("fits",)},
+    check=check,
+)  # fmt: skip
 
-SHIFTS = [Record(Rows, {}), Record(Box, {"pad": FLOAT}), Record(Hull, {})]
-
-UNITS = [
-    Record(Affine, {"center": floats("d"), "scale": floats("d"), "varies": bools("d")}),
-    Record(
-        Logarithm,
-        {
-            "chosen": bools("d"),
-            "sign": floats("d"),
-            "low": floats("d"),
-            "unit": Instance(Affine),
-        },
-    ),
-    Record(
-        Standardizer,
-        {"X": Instance(Affine), "y": Instance(Affine), "logarithm": Maybe(Instance(Logarithm))},
-        checks.check_standardizer,
-    ),
-]
-
-MAPS = [
-    Record(
-        WaveletFeatures,
-        {
-            "wavelet": WAVELET,
-            "atoms": Instance(Atoms),
-            "directions": floats("m", "d"),
-            "normalization": TEXT,
-        },
-        checks.check_wavelet_features,
-    ),
-    Record(
-        RidgeFeatures,
-        {"wavelet": WAVELET, "atoms": Instance(Atoms), "weights": floats("m", "d")},
-        checks.check_ridge_features,
-    ),
-    Record(
-        LocalAtoms,
-        {
-            "wavelet": WAVELET,
-            "scales": floats("m"),
-            "shifts": floats("m", "d"),
-            "directions": floats("m", "d"),
-        },
-    ),
-    Record(
-        ProjectedFeatures,
-        {
-            "kernel": Instance(HatMixture),
-            "centers": floats("m", "d"),
-            "L": floats("m", "m"),
-            "jitter": FLOAT,
-        },
-        checks.check_kernel_atoms,
-    ),
-    Record(
-        FourierFeatures,
-        {"frequencies": floats("m", "d"), "log_lengths": floats("d"), "ard": BOOL},
-    ),
-    Record(
-        Dictionary,
-        {
-            "kinds": ints("m"),
-            "scales": floats("m"),
-            "shifts": floats("m"),
-            "frequencies": floats("m"),
-            "phases": floats("m"),
-            "blocks": ints("m"),
-        },
-        checks.check_dictionary,
-    ),
-    Record(ConstantFeatures, {"n_features": INT}, checks.check_constant),
-    Record(LinearFeatures, {"n_features": INT}),
-]
-
-FEATURES = [
-    Record(
-        Atoms,
-        {
-            "draws": floats("m"),
-            "shifts": floats("m", "d"),
-            "middle": FLOAT,
-            "log_lengths": floats("d"),
-            "log_width": Maybe(FLOAT),
-            "ard": BOOL,
-        },
-    ),
-    Record(
-        HatMixture,
-        {
-            "log_variances": floats("b"),
-            "log_roughness": floats("b"),
-            "log_lengths": floats("b", "d"),
-            "ard": BOOL,
-            "mixing": Maybe(floats("b", "d", "d")),
-        },
-    ),
-    *MAPS,
-    Record(
-        Stack,
-        {
-            "maps": Many(Instance(*(record.cls for record in MAPS))),
-            "cells": Maybe(Many(ints("p"))),
-        },
-        checks.check_stack,
-    ),
-]
-STACK = Instance(Stack)
-
-POSTERIOR: dict[str, Kind] = {
-    "whitened_mean": floats("p"),
-    "prior_variances": floats("p"),
-    "noise_variance": FLOAT,
-    "rss": FLOAT,
-    "n": FLOAT,
-    "log_volume": FLOAT,
-}
-TUNED: dict[str, Kind] = {
-    "variances": Instance(Variances),
-    "evaluations": INT,
-    "at_bounds": Many(TEXT),
-}
-
-GRAM: dict[str, Kind] = {
-    "ZtZ": floats("p", "p"),
-    "Zty": floats("p", "k"),
-    "yty": floats("k"),
-    "n": FLOAT,
-    "log_volume": FLOAT,
-}
-
-DENSE = [
-    Record(Moments, GRAM),
-    Record(RootMoments, {"R": floats("q", "q"), "n": FLOAT, "n_outputs": INT, "log_volume": FLOAT}),
-    Record(Factor, {"L": floats("p", "p"), "jitter": FLOAT}),
-    Record(Posterior, {**POSTERIOR, "factor": Instance(Factor)}, checks.check_posterior),
-    Record(Variances, {"log_priors": floats("g"), "log_noise": FLOAT}),
-    Record(EmpiricalBayes, {**TUNED, "posterior": Instance(Posterior)}),
-    Record(
-        Hyperparameters, {"features": STACK, "log_priors": floats("g"), "log_noise": floats("k")}
-    ),
-    Record(Calibration, {"scores": floats("n", "k")}),
-    Record(
-        VarianceFunction,
-        {"features": STACK, "weights": floats("q"), "level": FLOAT, "bounds": PAIR},
-        checks.check_variance_shape,
-    ),
-    Record(
-        DenseModel,
-        {
-            "units": Instance(Standardizer),
-            "hyperparameters": Instance(Hyperparameters),
-            "statistics": Instance(Moments, RootMoments),
-            "learn_variances": BOOL,
-            "noise": Maybe(Instance(VarianceFunction)),
-            "levels": Maybe(floats("b")),
-        },
-        checks.check_fitted,
-        {"fits": Many(Instance(EmpiricalBayes))},
-    ),
-]
-
-TREE = [
-    Record(Columns, {"features": STACK, "n_inputs": INT}, checks.check_columns),
-    Record(
-        Dissection,
-        {
-            "order": ints("p"),
-            "axes": ints("v"),
-            "cuts": floats("v"),
-            "right": ints("v"),
-            "parents": ints("v"),
-            "own_starts": ints("w"),
-            "list_starts": ints("w"),
-            "lists": ints("l"),
-            "places": ints("l"),
-        },
-        checks.check_dissection,
-    ),
-    Record(
-        AtomTree,
-        {"columns": Instance(Columns), "dissection": Instance(Dissection)},
-        checks.check_tree,
-    ),
-    Record(
-        TreeMoments,
-        {
-            "tree": Instance(AtomTree),
-            "grams": floats("g"),
-            "Zty": floats("p", "k"),
-            "yty": floats("k"),
-            "n": FLOAT,
-            "log_volume": FLOAT,
-        },
-        checks.check_tree_moments,
-    ),
-    Record(
-        TreeFactor,
-        {"dissection": Instance(Dissection), "panels": floats("g"), "jitter": FLOAT},
-        checks.check_tree_factor,
-    ),
-    Record(
-        TreePosterior,
-        {**POSTERIOR, "tree": Instance(AtomTree), "factor": Instance(TreeFactor)},
-        checks.check_tree_posterior,
-    ),
-    Record(TreeEmpiricalBayes, {**TUNED, "posterior": Instance(TreePosterior)}),
-    Record(
-        TreeHyperparameters, {"tree": Instance(AtomTree), "variances": Many(Instance(Variances))}
-    ),
-    Record(
-        TreeModel,
-        {
-            "units": Instance(Standardizer),
-            "hyperparameters": Instance(TreeHyperparameters),
-            "statistics": Instance(TreeMoments),
-            "levels": Maybe(floats("b")),
-            "noise": Maybe(Instance(VarianceFunction)),
-        },
-        checks.check_tree_model,
-        {"fits": Many(Instance(TreeEmpiricalBayes))},
-    ),
-]
-
-SPARSE = [
-    Record(
-        Draw,
-        {
-            "atoms": ints("a"),
-            "variances": floats("a"),
-            "noise_variance": FLOAT,
-            "ratios": floats("p"),
-        },
-    ),
-    Record(
-        SparseReport,
-        {
-            "sweeps": INT,
-            "dictionaries": INT,
-            "noise_deviations": Many(FLOAT),
-            "scores": Many(FLOAT),
-            "active": FLOAT,
-            "converged": BOOL,
-        },
-    ),
-    Record(
-        SparseFit,
-        {"features": STACK, "draws": Many(Instance(Draw)), "report": Instance(SparseReport)},
-        checks.check_sparse_fit,
-    ),
-    Record(
-        Window,
-        {"low": FLOAT, "high": FLOAT, "rise": PAIR, "fall": PAIR, "fit": Instance(SparseFit)},
-    ),
-    Record(WindowedFit, {"windows": Many(Instance(Window))}, checks.check_windowed_fit),
-    Record(WindowMoments, {"parts": Many(Instance(Moments))}),
-    Record(Gaps, {"starts": floats("g"), "ends": floats("g"), "common": FLOAT}),
-    Record(
-        SpikeSlabHyperparameters,
-        {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(Gaps))},
-    ),
-    Record(
-        SpikeSlabModel,
-        {
-            "units": Instance(Standardizer),
-            "hyperparameters": Instance(SpikeSlabHyperparameters),
-            "moments": Many(Instance(WindowMoments)),
-            "total_weight": FLOAT,
-        },
-        checks.check_sparse_model,
-    ),
-]
-
-CORRECTIONS = [
-    Record(
-        Calibrated,
-        {
-            "model": Instance(DenseModel, TreeModel, SpikeSlabModel),
-            "errors": Instance(Calibration),
-        },
-    ),
-    Record(
-        LocallyCalibrated,
-        {
-            "model": Instance(Calibrated),
-            "variance": Instance(VarianceFunction),
-            "errors": Instance(Calibration),
-            "gain": FLOAT,
-            "usual": floats("k"),
-        },
-    ),
-    Record(
-        Kernel,
-        {"twice_order": INT, "lengths": floats("d"), "amplitude": FLOAT, "nugget": FLOAT},
-        checks.check_kernel,
-    ),
-    Record(
-        VecchiaGP,
-        {
-            "kernel": Instance(Kernel),
-            "X": floats("n", "d"),
-            "values": floats("n"),
-            "n_neighbors": INT,
-        },
-        checks.check_neighbours,
-    ),
-    Record(LocalScale, {"nearby": INT, "prior_rows": FLOAT, "radius": FLOAT}),
-    Record(BlendWeights, {"model": FLOAT, "neighbors": FLOAT, "correlation": FLOAT}),
-    Record(
-        Expert,
-        {"weight": FLOAT, "scale": Instance(LocalScale), "mixing": Instance(BlendWeights)},
-    ),
-    Record(
-        OutputBlend,
-        {
-            "gp": Instance(VecchiaGP),
-            "center": FLOAT,
-            "squares": floats("n"),
-            "experts": Many(Instance(Expert)),
-            "gain": FLOAT,
-        },
-        checks.check_layer,
-    ),
-    Record(
-        NeighborBlend,
-        {
-            "model": Instance(Calibrated, LocallyCalibrated, DenseModel, TreeModel, SpikeSlabModel),
-            "blends": Many(Maybe(Instance(OutputBlend))),
-            "errors": Instance(Calibration),
-        },
-    ),
-]
-
-REPORTS = [
-    Record(
-        Trial,
-        {
-            "log_evidence_per_row": FLOAT,
-            "iterations": INT,
-            "seconds": FLOAT,
-            "chosen": BOOL,
-            "at_bounds": Many(TEXT),
-            "name": TEXT,
-            "held_out": Maybe(FLOAT),
-        },
-    ),
-    Record(
-        FitReport,
-        {
-            "trials": Many(Instance(Trial)),
-            "seconds": Table(FLOAT),
-            "n_rows": INT,
-            "n_features": INT,
-            "statistics": TEXT,
-            "at_bounds": Many(TEXT),
-            "jitter": FLOAT,
-            "nll": FLOAT,
-            "constant_nll": FLOAT,
-            "linear_nll": FLOAT,
-            "solver": TEXT,
-        },
-    ),
-]
-
-LEARNED: dict[str, Kind] = {
-    "trials": Many(Instance(Trial)),
-    "at_bounds": Many(TEXT),
-    "n_learned": INT,
-    "why": TEXT,
-    "blends": BOOL,
-}
-PRIORS = [
-    Record(
-        LearnedFeatures,
-        {**LEARNED, "hyperparameters": Instance(Hyperparameters), "learn_variances": BOOL},
-    ),
-    Record(LearnedLattice, {**LEARNED, "hyperparameters": Instance(TreeHyperparameters)}),
-]
-
-TABLES = [
-    Record(NumberColumn, {"name": TEXT, "dtype": TEXT, "fill": Maybe(FLOAT)}),
-    Record(
-        CategoryColumn,
-        {"name": TEXT, "dtype": TEXT, "categories": Many(TEXT), "fill": Maybe(TEXT)},
-        checks.check_categories,
-    ),
-    Record(
-        TableSchema,
-        {
-            "columns": Many(Instance(NumberColumn, CategoryColumn)),
-            "target": Maybe(TEXT),
-            "weight": Maybe(TEXT),
-        },
-        checks.check_schema,
-    ),
-    Record(Score, {"rmse": FLOAT, "nll": FLOAT, "coverage": FLOAT}),
-    Record(
-        Scores,
-        {
-            "method": TEXT,
-            "n_rows": INT,
-            "model": Instance(Score),
-            "constant": Instance(Score),
-            "linear": Maybe(Instance(Score)),
-        },
-    ),
-]
-
-RECORDS: dict[str, Record] = {
-    record.cls.__name__: record
-    for group in (
-        WAVELETS, SHIFTS, UNITS, FEATURES, DENSE, TREE, SPARSE, CORRECTIONS, REPORTS, PRIORS, TABLES,
-    )
-    for record in group
-}  # fmt: skip
-"""By name. Any change here that older readers do not understand is a new version of the format."""
+CHECKPOINT = replace(
+    MODEL_FILE,
+    classes=(*(cls for cls in MODEL_FILE.classes if cls not in SPIKE_SLAB), Block, *LEARNED),
+    families={**MODEL_FILE.families, LearnedPrior: LEARNED},
+)
+"""An unfinished fit: rows, and what was learned from them. Spike and slab has no checkpoints."""

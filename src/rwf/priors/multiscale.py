@@ -14,14 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.data.rows import Block, blocks, hold_out
+from rwf.data.rows import Block, hold_out
 from rwf.features.base import FeatureMap
 from rwf.features.lattice import draw_lattice
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
-from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
-from rwf.inference.moments import Moments, accumulate
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.trials import Progress, Trial
 from rwf.linalg.threads import in_parallel
 from rwf.models.base import LOW_DIMENSION

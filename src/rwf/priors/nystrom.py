@@ -2,8 +2,9 @@ r"""Nyström: the GP of the wavelet kernel on D inducing rows (subset of regress
 
 With inducing inputs T, f(x) = k_T(x)ᵀw and w ~ N(0, K_TT⁻¹): the Gaussian process of the kernel k
 restricted to the span of its inducing functions. No Monte-Carlo error remains in the kernel, and
-with every row as an inducing input it is the exact process. Whitened features :math:`z = L^{-1} k_T(x)`, :math:`K_{TT} = LL^\top`, have iid weights, so
-all else is Bayesian linear regression, and its moments add as ever.
+with every row as an inducing input it is the exact process. Whitened
+features :math:`z = L^{-1} k_T(x)`, :math:`K_{TT} = LL^\top`, have iid weights, so all else is
+Bayesian linear regression, and its moments add.
 """
 
 from __future__ import annotations

@@ -114,15 +114,14 @@ class RandomFeatures(FeaturePrior):
     scales: tuple[float, float] = (0.5, 2.0)
     shifts: str | ShiftSampler = "data"
     normalization: Normalization = "peak"
-    blocks: tuple[Literal["radial", "ridge"], ...] = ("radial", "radial", "ridge")
+    blocks: tuple[str, ...] = ("radial", "radial", "ridge")
     variances: Variances = "block"
     name: ClassVar[str] = "random_features"
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         check_choice("normalization", self.normalization, ("peak", "energy"))
         check_choice("variances", self.variances, ("block", "unit"))
-        kinds = set(self.blocks)
-        if not kinds or not kinds <= {"radial", "ridge"}:
+        if not self.blocks or not set(self.blocks) <= {"radial", "ridge"}:
             raise ValueError(f"blocks={self.blocks!r}: give a tuple of 'radial' and 'ridge'.")
         try:
             low, high = self.scales
@@ -160,7 +159,8 @@ class Fourier(FeaturePrior):
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         check_choice("variances", self.variances, ("block", "unit"))
-        if not isinstance(self.n_blocks, int | np.integer) or self.n_blocks < 1:
+        count: object = self.n_blocks
+        if not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"n_blocks={self.n_blocks!r} must be a positive integer.")
         return super().for_rows(n, d, config)
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -186,7 +186,7 @@ class OutputBlend:
 
     gp: VecchiaGP
     center: float
-    squares: Array
+    squares: Annotated[Array, "n"]
     experts: tuple[Expert, ...]
     gain: float
 

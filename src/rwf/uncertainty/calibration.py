@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,7 +23,7 @@ class Calibration:
             (n, k).
     """
 
-    scores: Array
+    scores: Annotated[Array, "n k"]
 
     @property
     def inflation(self) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class VarianceFunction:
     """
 
     features: Stack
-    weights: Array
+    weights: Annotated[Array, "q"]
     level: float
     bounds: tuple[float, float]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -78,7 +78,7 @@ class Kernel:
     """
 
     twice_order: int
-    lengths: Array
+    lengths: Annotated[Array, "d"]
     amplitude: float
     nugget: float
 
@@ -112,8 +112,8 @@ class VecchiaGP:
     """
 
     kernel: Kernel
-    X: Array
-    values: Array
+    X: Annotated[Array, "n d"]
+    values: Annotated[Array, "n"]
     n_neighbors: int = NEIGHBORS
 
     @cached_property

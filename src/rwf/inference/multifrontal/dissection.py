@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,15 +50,15 @@ class Dissection:
         places: of every boundary entry, its place in the list of the parent; -1 for own columns.
     """
 
-    order: IntArray
-    axes: IntArray
-    cuts: Array
-    right: IntArray
-    parents: IntArray
-    own_starts: IntArray
-    list_starts: IntArray
-    lists: IntArray
-    places: IntArray
+    order: Annotated[IntArray, "p"]
+    axes: Annotated[IntArray, "v"]
+    cuts: Annotated[Array, "v"]
+    right: Annotated[IntArray, "v"]
+    parents: Annotated[IntArray, "v"]
+    own_starts: Annotated[IntArray, "w"]
+    list_starts: Annotated[IntArray, "w"]
+    lists: Annotated[IntArray, "l"]
+    places: Annotated[IntArray, "l"]
 
     @property
     def n_nodes(self) -> int:

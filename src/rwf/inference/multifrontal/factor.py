@@ -7,6 +7,7 @@ eliminated, and :math:`X = F_{bo}F_{oo}^{-1}`, by which they act on its boundary
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class TreeFactor:
     """
 
     dissection: Dissection
-    panels: Array
+    panels: Annotated[Array, "g"]
     jitter: float = 0.0
 
     def panel(self, v: int) -> Array:

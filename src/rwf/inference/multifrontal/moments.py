@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class TreeMoments:
 
     form: ClassVar[str] = "multifrontal"
     tree: AtomTree
-    grams: Array
-    Zty: Array
-    yty: Array
+    grams: Annotated[Array, "g"]
+    Zty: Annotated[Array, "p k"]
+    yty: Annotated[Array, "k"]
     n: float
     log_volume: float = 0.0
 

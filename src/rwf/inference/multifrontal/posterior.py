@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -39,9 +39,9 @@ class TreePosterior:
     """
 
     tree: AtomTree
-    whitened_mean: Array
+    whitened_mean: Annotated[Array, "p"]
     factor: TreeFactor
-    prior_variances: Array
+    prior_variances: Annotated[Array, "p"]
     noise_variance: float
     rss: float
     n: float

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Dictionary(Shapeless):
         blocks: the block of every atom, shape (m,): atoms of a block share one slab.
     """
 
-    kinds: IntArray
-    scales: Array
-    shifts: Array
-    frequencies: Array
-    phases: Array
-    blocks: IntArray
+    kinds: Annotated[IntArray, "m"]
+    scales: Annotated[Array, "m"]
+    shifts: Annotated[Array, "m"]
+    frequencies: Annotated[Array, "m"]
+    phases: Annotated[Array, "m"]
+    blocks: Annotated[IntArray, "m"]
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

@@ -12,7 +12,7 @@ with the distance δ to the nearest row and g, the width that 99 % of the gaps d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class Gaps:
         common: g.
     """
 
-    starts: Array
-    ends: Array
+    starts: Annotated[Array, "g"]
+    ends: Annotated[Array, "g"]
     common: float
 
     @classmethod

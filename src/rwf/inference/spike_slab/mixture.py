@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -29,10 +30,10 @@ class Draw:
         ratios: prior variances of the dense columns over σ², shape (p,).
     """
 
-    atoms: IntArray
-    variances: Array
+    atoms: Annotated[IntArray, "a"]
+    variances: Annotated[Array, "a"]
     noise_variance: float
-    ratios: Array
+    ratios: Annotated[Array, "p"]
 
 
 @dataclass(frozen=True)
