@@ -16,7 +16,7 @@ from experiments.baselines.deep_gp import (
 )
 from experiments.baselines.svgp import SparseGP
 from experiments.baselines.training import double, seeded
-from experiments.methods import make
+from experiments.runner.methods import make
 from rwf.diagnostics.metrics import linear_reference, rmse
 
 M, D = 12, 2

@@ -15,7 +15,7 @@ from experiments.baselines.spectral_mixture import (
     start,
 )
 from experiments.baselines.training import double
-from experiments.methods import make
+from experiments.runner.methods import make
 
 Q = 3
 UNBOUND = {"budget": 1e4}  # so that steps end a training, on a busy machine too

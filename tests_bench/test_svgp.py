@@ -16,7 +16,7 @@ from experiments.baselines.exact_gp import (
 )
 from experiments.baselines.svgp import RowSums, SparseGP, centres, sample_sizes, start_length
 from experiments.baselines.training import double
-from experiments.methods import make
+from experiments.runner.methods import make
 from rwf.diagnostics.metrics import linear_reference, rmse
 
 LENGTHS, AMPLITUDE, NOISE, MEAN = (0.8, 1.9), 1.6, 0.2, 0.7

@@ -56,7 +56,7 @@ from experiments.baselines.training import (
     seeded,
     train,
 )
-from experiments.splits import random_tenth
+from experiments.data.splits import random_tenth
 from rwf._types import Array
 
 LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-3, 0.3), (2, 4)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import cKDTree
 
-from experiments.splits import random_tenth
+from experiments.data.splits import random_tenth
 from rwf._types import Array
 
 SMALLEST_STD = 1e-6

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.spatial import cKDTree
 
-from experiments.splits import random_tenth
+from experiments.data.splits import random_tenth
 from rwf._types import Array
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)

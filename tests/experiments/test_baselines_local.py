@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from experiments.baselines import celerite
 from experiments.baselines.interpolation import SMALLEST_STD, LinearInterpolation, interpolant
 from experiments.baselines.nearest import Nearest, spread_to_variance
-from experiments.methods import make
+from experiments.runner.methods import make
 
 
 def surface(n, rng, noise=0.5):

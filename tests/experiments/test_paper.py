@@ -5,11 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from experiments import curves, page, paper, peers, store
-from experiments.methods import METHODS
-from experiments.plan import load_suite
-from experiments.run import Run, row_of
-from experiments.tables import MEASURES
+from experiments.reporting import curves, page, paper, peers
+from experiments.reporting.tables import MEASURES
+from experiments.runner import store
+from experiments.runner.methods import METHODS
+from experiments.runner.plan import load_suite
+from experiments.runner.run import Run, row_of
 
 SESSION = {"threads": 1, "dgemm_gflops": 50.0, "versions": {"rwf": "0.1.0"}}
 

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from experiments import data, docs, figures, splits, store, tasks
 from experiments.__main__ import main, parser
-from experiments.methods import LABELS, METHODS, make
-from experiments.plan import load_suite, suite_names
-from experiments.run import FUNCTION_SCORES, MEASURED, Run, measure, plain, row_of
-from experiments.session import Conditions, pending, perform
-from experiments.tables import MEASURES, explained, suite_tables
+from experiments.data import splits, table, tasks
+from experiments.reporting import docs, figures
+from experiments.reporting.tables import MEASURES, explained, suite_tables
+from experiments.runner import store
+from experiments.runner.methods import LABELS, METHODS, make
+from experiments.runner.plan import load_suite, suite_names
+from experiments.runner.run import FUNCTION_SCORES, MEASURED, Run, measure, plain, row_of
+from experiments.runner.session import Conditions, pending, perform
 
 SESSION = {"threads": 1, "dgemm_gflops": 50.0, "versions": {"rwf": "0.1.0"}}
 
@@ -68,8 +70,8 @@ def test_a_table_comes_from_the_named_directory(waves):
 
 
 def test_an_unknown_table_is_refused_with_advice(waves):
-    with pytest.raises(data.DataError, match=r"RWF_DATA .* tides\.csv\.gz"):
-        data.load("tides")
+    with pytest.raises(table.DataError, match=r"RWF_DATA .* tides\.csv\.gz"):
+        table.load("tides")
 
 
 def test_without_a_network_the_error_names_the_remedy(monkeypatch):
@@ -78,8 +80,8 @@ def test_without_a_network_the_error_names_the_remedy(monkeypatch):
 
     monkeypatch.delenv("RWF_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", unreachable)
-    with pytest.raises(data.DataError, match=r"no route.*Set RWF_DATA"):
-        data.load("energy")
+    with pytest.raises(table.DataError, match=r"no route.*Set RWF_DATA"):
+        table.load("energy")
 
 
 @pytest.mark.parametrize("extra, accepted", [("cooling_load", True), ("something", False)])
@@ -91,10 +93,10 @@ def test_from_openml_a_second_target_is_dropped_and_a_strange_shape_refused(
     monkeypatch.delenv("RWF_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: found)
     if accepted:
-        assert data.load("energy").X.shape == (768, 8)
+        assert table.load("energy").X.shape == (768, 8)
     else:
-        with pytest.raises(data.DataError, match=r"not \(768, 8\)"):
-            data.load("energy")
+        with pytest.raises(table.DataError, match=r"not \(768, 8\)"):
+            table.load("energy")
 
 
 # runs and their rows

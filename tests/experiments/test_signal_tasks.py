@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
 
-from experiments import splits, tasks
 from experiments.baselines.exact_gp import ExactGP, Parameters, log_bounds, log_evidence, matern12
 from experiments.baselines.shrinkage import (
     Shrinkage,
@@ -16,8 +15,9 @@ from experiments.baselines.shrinkage import (
     translation_invariant,
     visushrink,
 )
-from experiments.methods import make
-from experiments.run import Run, function_scores, measure
+from experiments.data import splits, tasks
+from experiments.runner.methods import make
+from experiments.runner.run import Run, function_scores, measure
 from rwf.datasets import DONOHO_JOHNSTONE, blocks, step_function
 from rwf.diagnostics.metrics import coverage
 
@@ -148,7 +148,7 @@ def test_a_task_is_split_as_its_name_says():
 
 @pytest.mark.parametrize("name", [*tasks.SERIES, *tasks.FIELDS])
 def test_every_real_table_is_there(data_dir, name):
-    from experiments.data import local_file
+    from experiments.data.table import local_file
 
     assert local_file(name) is not None
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from experiments.data import DataError
-from experiments.speech.alignment import is_misaligned
-from experiments.speech.audio import samples_of
-from experiments.speech.corpus import contents, files, recordings
-from experiments.speech.mel import corners, log_mel, triangles
+from experiments.data.speech.alignment import is_misaligned
+from experiments.data.speech.audio import samples_of
+from experiments.data.speech.corpus import contents, files, recordings
+from experiments.data.speech.mel import corners, log_mel, triangles
+from experiments.data.table import DataError
 
 
 def riff(samples, rate=16_000, channels=1, width=2):

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from experiments import tasks
 from experiments.__main__ import main
-from experiments.data import DataError
-from experiments.methods import make
-from experiments.run import Run
-from experiments.session import Conditions, outcome_of
-from experiments.speech import PROBLEMS, TIMIT_VARIABLE
-from experiments.speech.corpus import Recording
-from experiments.speech.loading import corpus, location
-from experiments.speech.mel import log_mel
-from experiments.speech.normalization import by_everyone, by_speaker
-from experiments.speech.problems import other_speakers, within_speakers
-from experiments.speech.sums import GROUP, frame_sums, together
-from experiments.speech.targets import MelBin, MelPCA
+from experiments.data import tasks
+from experiments.data.speech import PROBLEMS, TIMIT_VARIABLE
+from experiments.data.speech.corpus import Recording
+from experiments.data.speech.loading import corpus, location
+from experiments.data.speech.mel import log_mel
+from experiments.data.speech.normalization import by_everyone, by_speaker
+from experiments.data.speech.problems import other_speakers, within_speakers
+from experiments.data.speech.sums import GROUP, frame_sums, together
+from experiments.data.speech.targets import MelBin, MelPCA
+from experiments.data.table import DataError
+from experiments.runner.methods import make
+from experiments.runner.run import Run
+from experiments.runner.session import Conditions, outcome_of
 
 
 def write_wav(path, samples):

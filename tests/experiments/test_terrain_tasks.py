@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from experiments import chirp, docs, figures, splits, store, tasks
-from experiments.maps import block_map, draw_map
-from experiments.methods import make
-from experiments.plan import SUITES, load_suite
-from experiments.run import Run, row_of
+from experiments.data import chirp, splits, tasks
+from experiments.reporting import docs, figures
+from experiments.reporting.maps import block_map, draw_map
+from experiments.runner import store
+from experiments.runner.methods import make
+from experiments.runner.plan import SUITES, load_suite
+from experiments.runner.run import Run, row_of
 
 TERRAIN = {"dem_jacksboro": 138_632, "dem_us_prism4km": 556_816, "walker_lake": 78_000}
 SESSION = {"threads": 1, "dgemm_gflops": None, "versions": {}}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.data import DataError
+from experiments.data.table import DataError
 from rwf._types import Array
 
 RATE = 16_000

@@ -25,11 +25,11 @@ import numpy as np
 from scipy.linalg import blas
 
 import rwf
-from experiments.run import Run, row_of
-from experiments.store import JSON, Row, append
+from experiments import ROOT
+from experiments.runner.run import Run, row_of
+from experiments.runner.store import JSON, Row, append
 from rwf.linalg.threads import cores, one_blas_thread
 
-ROOT = Path(__file__).parent.parent
 THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -154,7 +154,7 @@ def outcome_of(run: Run, conditions: Conditions, core: int | None = None) -> Row
     """What a fresh process measured, or the error that ended it."""
     with tempfile.TemporaryDirectory() as directory:
         outcome = Path(directory) / "outcome.json"
-        command = [sys.executable, "-m", "experiments.child", str(outcome)]
+        command = [sys.executable, "-m", "experiments.runner.child", str(outcome)]
         try:
             done = subprocess.run(
                 command if core is None else [*command, str(core)],

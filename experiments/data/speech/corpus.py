@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
-from experiments.data import DataError
+from experiments.data.table import DataError
 
 _TIMIT = r"(?P<speaker>[fm][a-z]{3}\d)/(?P<sentence>s[aix]\d+)"
 

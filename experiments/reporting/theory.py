@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from experiments.figures import FIGURES
-from experiments.store import RESULTS, Row, append, read, results_file
+from experiments.reporting.figures import FIGURES
+from experiments.runner.store import RESULTS, Row, append, read, results_file
 from rwf._types import Array
 from rwf.diagnostics.plots import error_by_atoms
 from rwf.features import Family, FourierFamily, WaveletFamily

@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.run import Run
-from experiments.store import JSON, RESULTS, Row, read, results_file
+from experiments import ROOT
+from experiments.runner.run import Run
+from experiments.runner.store import JSON, RESULTS, Row, read, results_file
 
-SUITES = Path(__file__).parent / "suites"
+SUITES = ROOT / "experiments" / "suites"
 """Where suites are described, one TOML file each."""
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.speech.sums import FrameSums
+from experiments.data.speech.sums import FrameSums
 from rwf._types import Array, IntArray
 
 

@@ -1,7 +1,7 @@
 """A run is data: one method on one split of one task, and the row of numbers it gives.
 
-:func:`measure` does the work, in a process of its own (see :mod:`experiments.session`), so that
-peak memory and crashes belong to the run. A failure is a row too: every row has the same fields.
+:func:`measure` does the work, in a process of its own (see :mod:`experiments.runner.session`), so
+that peak memory and crashes belong to the run. A failure is a row too: every row has the same fields.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from experiments.baselines.standardized import FunctionMethod, Method
-from experiments.data import Table
-from experiments.splits import Split
-from experiments.store import JSON, Row
-from experiments.tasks import problem
+from experiments.data.splits import Split
+from experiments.data.table import Table
+from experiments.data.tasks import problem
+from experiments.runner.store import JSON, Row
 from rwf._types import Array
 from rwf.diagnostics.metrics import (
     LEVEL,
@@ -61,8 +61,8 @@ class Run:
     """One method on one split of one task.
 
     Args:
-        task: as :func:`experiments.tasks.problem` knows it.
-        method: as :data:`experiments.methods.METHODS` knows it, or ``module:factory``.
+        task: as :func:`experiments.data.tasks.problem` knows it.
+        method: as :data:`experiments.runner.methods.METHODS` knows it, or ``module:factory``.
         split: the number of the split, and the seed of the method.
         settings: parameters that differ from the method's own.
     """
@@ -108,7 +108,7 @@ def measure(run: Run) -> Row:
 
 
 def _measured(run: Run, table: Table, rows: Split) -> Row:
-    from experiments.methods import make
+    from experiments.runner.methods import make
 
     X, y = table.X[rows.train], table.y[rows.train]
     X_test, y_test = table.X[rows.test], table.y[rows.test]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from experiments.methods import make, plain_label
-from experiments.plan import load_suite
-from experiments.run import Run
-from experiments.store import JSON, RESULTS, Row, append, read, results_file
-from experiments.tasks import problem
+from experiments.data.tasks import problem
+from experiments.runner.methods import make, plain_label
+from experiments.runner.plan import load_suite
+from experiments.runner.run import Run
+from experiments.runner.store import JSON, RESULTS, Row, append, read, results_file
 from rwf._types import Array
 from rwf.datasets import FIVE_PLATEAUS, step_function
 

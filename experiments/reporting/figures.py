@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from experiments import curves
-from experiments.data import local_file
-from experiments.maps import block_map, draw_map
-from experiments.plan import load_suite
-from experiments.run import Run
-from experiments.store import JSON, RESULTS, Row, read, results_file
-from experiments.tasks import parts, unit
+from experiments import ROOT
+from experiments.data.table import local_file
+from experiments.data.tasks import parts, unit
+from experiments.reporting import curves
+from experiments.reporting.maps import block_map, draw_map
+from experiments.runner.plan import load_suite
+from experiments.runner.run import Run
+from experiments.runner.store import JSON, RESULTS, Row, read, results_file
 from rwf.diagnostics.metrics import LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FIGURES = Path(__file__).parent.parent / "docs" / "figures"
+FIGURES = ROOT / "docs" / "figures"
 
 STYLES: Mapping[str, tuple[str, str, str]] = {
     "rwf": ("RWF, default", "#0072B2", "o"),

@@ -3,8 +3,8 @@
 A task is the name of a table, in which case :data:`SERIES` are split by :func:`splits.quarter` and
 all others by :func:`splits.random_tenth`, or the name with one of :data:`ENDINGS`. The tables of
 :data:`SIMULATED` are drawn anew for every split, from ``np.random.default_rng(1000 + index)``, and
-their noiseless values are known. Tasks on recordings, :data:`experiments.speech.PROBLEMS`, have
-splits of their own.
+their noiseless values are known. Tasks on recordings, :data:`speech.PROBLEMS`, have splits of
+their own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments import speech, splits
-from experiments.chirp import chirp_bursts
-from experiments.data import OPENML, Table, load
-from experiments.splits import HoldOut, Split
+from experiments.data import speech, splits
+from experiments.data.chirp import chirp_bursts
+from experiments.data.splits import HoldOut, Split
+from experiments.data.table import OPENML, Table, load
 from rwf._types import Array
 from rwf.datasets import (
     DONOHO_JOHNSTONE,

@@ -1,6 +1,6 @@
 """The process of one run: reads the run from standard input, writes its outcome to a file.
 
-``python -m experiments.child OUTCOME [CORE]``: with a core, the process keeps to it.
+``python -m experiments.runner.child OUTCOME [CORE]``: with a core, the process keeps to it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 def main() -> None:
     if len(sys.argv) > 2 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(sys.argv[2])})
-    from experiments.run import Run, measure
-    from experiments.store import as_line
+    from experiments.runner.run import Run, measure
+    from experiments.runner.store import as_line
 
     outcome = measure(Run(**json.load(sys.stdin)))
     Path(sys.argv[1]).write_text(as_line(outcome), encoding="utf-8")

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments import paper, peers, theory
-from experiments.figures import FIGURES
-from experiments.plan import load_suite
-from experiments.store import RESULTS
-from experiments.tables import explained, suite_tables
+from experiments import ROOT
+from experiments.reporting import paper, peers, theory
+from experiments.reporting.figures import FIGURES
+from experiments.reporting.tables import explained, suite_tables
+from experiments.runner.plan import load_suite
+from experiments.runner.store import RESULTS
 
-ROOT = Path(__file__).parent.parent
 SECTION = re.compile(
     r"(<!-- begin generated: (?P<name>[\w-]+) -->\n).*?(<!-- end generated -->)", flags=re.DOTALL
 )

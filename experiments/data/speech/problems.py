@@ -9,7 +9,7 @@ The corpus is one of
 - ``timit-sample-sa`` and ``timit-sa``: the same with the sentences SA1 and SA2.
 
 The target is ``mel-bin``, the mean of band 40 from the other 79, or ``mel-pca``, the first
-principal component of bands 32 to 47 from the other 64; see :mod:`experiments.speech.targets`.
+principal component of bands 32 to 47 from the other 64; see :mod:`experiments.data.speech.targets`.
 
 Training and test recordings are as the layout has them, if it does; then the number of a split only
 seeds the method. Else a random tenth of *speakers* is held out, because TIMIT's test speakers are
@@ -28,13 +28,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments import splits
-from experiments.data import DataError, Table
-from experiments.speech.corpus import Recording
-from experiments.speech.loading import corpus, location
-from experiments.speech.normalization import by_everyone, by_speaker
-from experiments.speech.targets import MelBin, MelPCA, Target
-from experiments.splits import Split
+from experiments.data import splits
+from experiments.data.speech.corpus import Recording
+from experiments.data.speech.loading import corpus, location
+from experiments.data.speech.normalization import by_everyone, by_speaker
+from experiments.data.speech.targets import MelBin, MelPCA, Target
+from experiments.data.splits import Split
+from experiments.data.table import DataError, Table
 from rwf._types import Array, BoolArray
 
 UNIT = "dB"
@@ -48,7 +48,7 @@ class Problem:
     """What a name stands for.
 
     Args:
-        corpus: as :func:`experiments.speech.loading.location` knows it.
+        corpus: as :func:`experiments.data.speech.loading.location` knows it.
         target: one of :data:`TARGETS`.
         dialect_sentences: whether SA1 and SA2 are among the recordings.
         heard: whether speakers of test rows are heard in training.

@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from experiments.data import DataError
-from experiments.speech.alignment import is_misaligned
-from experiments.speech.audio import samples_of
-from experiments.speech.corpus import Recording, contents, recordings
-from experiments.speech.mel import WINDOW, log_mel
-from experiments.speech.sums import FrameSums, frame_sums, together
+from experiments.data.speech.alignment import is_misaligned
+from experiments.data.speech.audio import samples_of
+from experiments.data.speech.corpus import Recording, contents, recordings
+from experiments.data.speech.mel import WINDOW, log_mel
+from experiments.data.speech.sums import FrameSums, frame_sums, together
+from experiments.data.table import DataError
 from rwf._types import Array
 
 TIMIT_VARIABLE = "RWF_TIMIT"

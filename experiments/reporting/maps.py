@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.methods import make
-from experiments.tasks import problem, unit
+from experiments.data.tasks import problem, unit
+from experiments.runner.methods import make
 from rwf._types import Array
 
 if TYPE_CHECKING:

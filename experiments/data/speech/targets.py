@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from experiments.speech.mel import N_BANDS
-from experiments.speech.sums import GROUP
+from experiments.data.speech.mel import N_BANDS
+from experiments.data.speech.sums import GROUP
 from rwf._types import Array, IntArray
 
 

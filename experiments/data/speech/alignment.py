@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.speech.mel import WINDOW
+from experiments.data.speech.mel import WINDOW
 from rwf._types import Array
 
 

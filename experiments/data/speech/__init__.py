@@ -10,7 +10,7 @@ normalised frames, the statistics of any training rows and the principal compone
 all follow from them. A new split reads no audio.
 """
 
-from experiments.speech.loading import TIMIT_VARIABLE
-from experiments.speech.problems import PROBLEMS, UNIT, problem
+from experiments.data.speech.loading import TIMIT_VARIABLE
+from experiments.data.speech.problems import PROBLEMS, UNIT, problem
 
 __all__ = ["PROBLEMS", "TIMIT_VARIABLE", "UNIT", "problem"]

@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.methods import plain_label
-from experiments.plan import Suite, load_suite
-from experiments.store import RESULTS, Row
-from experiments.tables import (
+from experiments.reporting.tables import (
     MEASURES,
     Cell,
     Column,
@@ -32,6 +29,9 @@ from experiments.tables import (
     present,
     task_title,
 )
+from experiments.runner.methods import plain_label
+from experiments.runner.plan import Suite, load_suite
+from experiments.runner.store import RESULTS, Row
 
 PRINTED = Path(__file__).parent / "printed.toml"
 """The numbers in the paper."""

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from experiments import ROOT
+
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 Row: TypeAlias = dict[str, JSON]
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "experiments" / "results"
 """Where suites keep their rows."""
 
 

@@ -25,7 +25,7 @@ from experiments.baselines.sklearn_gp import SklearnGP
 from experiments.baselines.standardized import Method, Scaled, Standardized
 from experiments.baselines.trivial import Constant, Linear
 from experiments.baselines.xgpr import XGPR
-from experiments.store import JSON
+from experiments.runner.store import JSON
 from rwf import RFFRegressor, RWFRegressor
 from rwf._types import Array
 

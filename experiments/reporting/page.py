@@ -11,9 +11,9 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from experiments import ROOT
 from rwf.diagnostics.report.style import STYLE
 
-ROOT = Path(__file__).parent.parent
 PAGES = ("index", "multi-step", "speech", "tables", "protein", "ablations", "peers")
 """The pages of ``docs/results/``, in order."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import rfft
 
-from experiments.speech.audio import RATE
+from experiments.data.speech.audio import RATE
 from rwf._types import Array
 
 PRE_EMPHASIS = 0.97

@@ -15,10 +15,10 @@ from typing import Literal, cast
 
 import numpy as np
 
-from experiments.methods import LABELS, NOTES
-from experiments.plan import Suite
-from experiments.store import JSON, Row
-from experiments.tasks import unit
+from experiments.data.tasks import unit
+from experiments.runner.methods import LABELS, NOTES
+from experiments.runner.plan import Suite
+from experiments.runner.store import JSON, Row
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from experiments.methods import LABELS
-from experiments.plan import load_suite
-from experiments.store import JSON, Row
-from experiments.tables import missing
+from experiments.reporting.tables import missing
+from experiments.runner.methods import LABELS
+from experiments.runner.plan import load_suite
+from experiments.runner.store import JSON, Row
 
 SUITES = ("peers", "peers-map")
 """A table, and a map."""
