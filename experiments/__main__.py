@@ -210,7 +210,8 @@ def table(options: argparse.Namespace) -> None:
 
     Example: python -m experiments table --suite tables --measures rmse,fit_seconds
     """
-    from experiments.reporting.tables import MEASURES, conditions, failures, suite_tables
+    from experiments.reporting.cells import MEASURES
+    from experiments.reporting.tables import conditions, failures, suite_tables
 
     suite = load_suite(options.suite)
     rows = suite.rows(options.results)

@@ -57,7 +57,7 @@ class DeepFourierGP:
         n_frequencies: of the waves of each process.
         n_samples: of the hidden layers, in training.
         rate: of Adam.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         max_steps: an end of training beside the budget.
     """
 

@@ -58,8 +58,8 @@ NOISE = 0.05
 EXACT_STEPS, NOISY_STEPS = (1024, 0.01), (256, 0.03)
 """Rows of a step and the rate of Adam: of few columns, and of more.
 
-With many columns a step is dear, and many noisy ones settle sooner, at a higher bound. With few
-they settle at a lower one: a function of one column that jumps wants exact steps.
+With many columns a step is dear, and many noisy ones converge sooner, at a higher bound. With few
+they converge to a lower one: a function of one column that jumps wants exact steps.
 """
 
 POINTS = 50_000
@@ -186,7 +186,7 @@ class DeepGP:
         n_draws: Gaussians in the mixture of a prediction.
         budget: seconds of training.
         rate: of Adam; by default 0.01 for few columns, and else 0.03.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
     """

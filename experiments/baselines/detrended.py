@@ -1,4 +1,4 @@
-r"""A straight line under methods that have none, where a line says most of it.
+r"""A straight line under methods that have none, where a line explains most of the target.
 
 A neural or deep process spends its parameters on a plane before it finds what is left of it, and
 may end behind least squares. Where leave-one-out errors of least squares are below 15 % of the

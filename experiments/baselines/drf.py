@@ -21,7 +21,7 @@ Adam goes to the largest posterior density,
     \frac{1}{2\sigma^2} \sum_n (y_n - f(x_n))^2 + \tfrac12 \sum_k \|\Theta_k\|^2 \to \min.
 
 Its first steps would all be spent on the last map, for which, given the others, there is a closed
-form: the draw of Θ_L is first moved to what some of the rows say of it, by ridge regression of
+form: the draw of Θ_L is first moved to its estimate from some of the rows, by ridge regression of
 their residuals. What is kept is where the error of a tenth of the rows, held back, is least. The
 same rows choose ℓ, a, σ² and the depth among random ones.
 
@@ -73,14 +73,14 @@ Half of it is for the competition, so that each of five members has a sixth of t
 """
 
 BATCH, WINDOW = 128, 300
-"""Rows of a step, and steps after which the held-back rows are asked.
+"""Rows of a step, and steps between evaluations on the held-out rows.
 
 Maps come from far: a draw of N(0, 1) is much longer than the Θ of the largest density, and many
 cheap steps bring it there sooner than few exact ones.
 """
 
 DECAY, N_DECAYS = 0.2, 2
-"""Of the rate, where they say that nothing was gained: few rows say so by chance, too."""
+"""Of the rate, where the held-out score did not improve, as with few rows also happens by chance."""
 
 START_ROWS = 4000
 """Rows that place the last map at the start."""
@@ -215,7 +215,7 @@ class DeepRandomFeatures:
         width: H, the features of a layer.
         bottleneck: outputs of all maps but the last.
         rate: of Adam.
-        tolerance: nats per held-back row that a window must gain, or a member has settled.
+        tolerance: nats per held-back row that a window must gain, or a member has converged.
         max_steps: an end of each training beside the budget.
     """
 

@@ -1,4 +1,4 @@
-r"""An exact Gaussian process: the stationary competitor, tuned by its own marginal likelihood.
+r"""An exact Gaussian process: the stationary competitor, fitted by marginal likelihood.
 
 .. math::
     k(x, x') = a^2 \kappa(r) + \beta^2 x^\top x' / d + \gamma^2,

@@ -12,11 +12,11 @@ from rwf.uncertainty.vecchia import NEIGHBORS, learn_vecchia_gp
 
 
 class Kriging:
-    """A Gaussian process that asks the nearest training rows, in standardised units.
+    """A nearest-neighbour (Vecchia) Gaussian process, in standardised units.
 
     Args:
         random_state: seed of the sample of rows on which parameters are learned.
-        n_neighbours: how many rows are asked.
+        n_neighbours: how many training rows each prediction uses.
     """
 
     def __init__(self, random_state: int, n_neighbors: int = NEIGHBORS) -> None:

@@ -84,7 +84,7 @@ class NonStationaryGP:
         max_rows: rows of the posterior, at most; more are sampled.
         learning_rows: rows, of these, on which parameters are learned, at most.
         rate: of Adam.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         max_steps: an end of training beside the budget.
     """
 

@@ -11,7 +11,7 @@ from rwf._types import Array
 
 
 class Method(Protocol):
-    """What the harness asks of a method: Gaussian predictions, the noise included."""
+    """The interface of a method: Gaussian predictions, the noise included."""
 
     def fit(self, X: Array, y: Array) -> object: ...
 

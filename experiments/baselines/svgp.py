@@ -283,7 +283,7 @@ class SVGP:
         batch: rows of a step, by default all up to :data:`FEW_ROWS`, and :data:`BATCH` of more.
         budget: seconds of training.
         rate: of Adam, where batches are a step.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
     """

@@ -9,7 +9,7 @@ names one. A window that is not better than the one before by more than a tolera
 
 is a plateau: the rate decays there, and on a plateau of the last rate training has converged. The
 parameters of the best window are the ones that are kept. Where the budget of wall-clock time is
-over before, the report says ``converged: false``: such a row tells of the budget, not of the
+over before, the report has ``converged: false``: such a row measures the budget, not the
 method.
 
 A loss of all rows is without noise, and L-BFGS follows it in far fewer steps. It has no rate, so
@@ -36,7 +36,7 @@ from scipy.optimize import minimize
 from rwf._types import Array
 
 BUDGET = 360.0
-"""Seconds of a fit on one core, which are three minutes of two, unless a run says otherwise."""
+"""Seconds of a fit on one core, which are three minutes of two, unless settings give another."""
 
 NUMERICAL = (torch.linalg.LinAlgError, NanError, NotPSDError)
 """What is raised where a kernel matrix has no Cholesky factor, by torch and by gpytorch."""
@@ -103,7 +103,7 @@ class Report:
     """How a training ended.
 
     Args:
-        converged: whether it settled within its budget.
+        converged: whether it converged within its budget.
         steps: of the start that was kept.
         seconds: of all starts.
         loss: what was watched, in its best window.
@@ -136,7 +136,7 @@ def train(
     schedule: Schedule | None = None,
     n_starts: int = 1,
 ) -> tuple[M, Report]:
-    """The best of several starts, trained until it settles or the budget is over.
+    """The best of several starts, trained until it converges or the budget is over.
 
     Args:
         make: the candidate of a start, given its number from 0 on.
@@ -318,7 +318,7 @@ class _Descent(_OnItsWay[M]):
             math.inf if windows is None else self.steps + windows * window,
         )
 
-        def after_step(xk: Array) -> None:  # the name that scipy asks for
+        def after_step(xk: Array) -> None:  # the name that scipy expects
             self.steps += 1
             if self.steps % window == 0:
                 self.converged = self.lowest > self._before - self.schedule.tolerance
@@ -349,7 +349,7 @@ class _Descent(_OnItsWay[M]):
                 continue
             if time.perf_counter() >= deadline:
                 break
-            # No step from here lowers the loss: a fresh start must say so too.
+            # No step from here lowers the loss: a fresh start must confirm it.
             self.converged |= self.lowest > begun - self.schedule.tolerance
 
     def restore(self) -> None:

@@ -1,7 +1,7 @@
 r"""A Gaussian process by very many random Fourier features, as the library xGPR fits it.
 
-Parameters are tuned by xGPR's own Bayesian search with few features; the weights of many follow by
-conjugate gradients, and error bars from fewer again. All of it as its guide recommends. Reference:
+Hyperparameters are selected by xGPR's own Bayesian search with few features; the weights of many
+follow by conjugate gradients, and error bars from fewer again, as its guide recommends. Reference:
 Parkinson and Wang (2024), Linear-scaling kernels for protein sequences and small molecules
 outperform deep learning while providing uncertainty quantitation and improved interpretability.
 
@@ -39,7 +39,7 @@ class XGPR:
     Args:
         random_state: seed of its features.
         n_components: features of the fit.
-        n_tuning: features with which parameters are tuned.
+        n_tuning: features with which hyperparameters are selected.
         n_variance: features of the error bars.
         kernel: one of xGPR's names.
     """
@@ -97,7 +97,7 @@ class XGPR:
 
 def _library() -> Any:  # noqa: ANN401 - xGPR has no types
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it says which devices it found
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints the devices that it found
             return import_module("xGPR")
     except ImportError as error:
         raise ImportError("xgpr needs xGPR: pip install xGPR, or the extra bench.") from error

@@ -1,4 +1,4 @@
-"""Splits: which rows a method learns from, and which it is judged on.
+"""Splits: training rows and test rows.
 
 Every way of holding rows out is a function of the inputs X, shape (n, d), and the number of the
 split. Row numbers are 0, 1, …; a fifth, a tenth or a middle is one of the range of the inputs.
@@ -16,7 +16,7 @@ from rwf._types import Array, BoolArray, IntArray
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers to learn from, and row numbers to be judged on."""
+    """Row numbers for training, and row numbers for testing."""
 
     train: IntArray
     test: IntArray

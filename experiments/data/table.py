@@ -31,7 +31,7 @@ FILES = {
 
 
 class DataError(Exception):
-    """A data set that cannot be had; the message says what to do."""
+    """A data set that cannot be loaded; the message has advice."""
 
 
 @dataclass(frozen=True)

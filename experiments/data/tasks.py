@@ -101,7 +101,7 @@ class Simulation:
 
     Args:
         draw: makes the rows.
-        n_train: how many of them are for training, unless the task says otherwise.
+        n_train: how many of them are for training, unless the ending of the task splits otherwise.
     """
 
     draw: Callable[[np.random.Generator], Sample]
@@ -117,7 +117,7 @@ def _plateaus(levels: tuple[float, ...], noise: float, n_train: int = 4200) -> S
 
 
 def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
-    """The same points twice: to learn from, and with fresh noise to be judged on."""
+    """The same points twice: for training, and with fresh noise for testing."""
 
     def draw(rng: np.random.Generator) -> Sample:
         first = donoho_johnstone(name, rng, n, regular=regular)
@@ -132,7 +132,7 @@ def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
 
 
 GROWING = (1_000, 3_000, 10_000, 30_000, 100_000)
-"""Rows to learn five plateaus from, where cost against the number of rows is asked for."""
+"""Numbers of training rows of five plateaus, for cost against the number of rows."""
 
 SIMULATED: Mapping[str, Simulation] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What every method makes of the plateaus: its mean and its standard deviation along the line.
+"""Predictions of every method for the plateaus: mean and standard deviation along the line.
 
 Rows of suites hold scores, no predictions; the figure needs predictions at a few hundred points,
 which are stored here, one line a method, so that it can be drawn without fitting again.
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from experiments.data.tasks import problem
-from experiments.runner.methods import make, plain_label
+from experiments.reporting.labels import plain_label
+from experiments.runner.methods import make
 from experiments.runner.plan import load_suite
 from experiments.runner.run import Run
 from experiments.runner.store import JSON, RESULTS, Row, append, read, results_file

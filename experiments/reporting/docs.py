@@ -1,6 +1,6 @@
-"""Generated sections of the docs: what stands between two markers is rebuilt from stored rows.
+"""Generated sections of the docs: the text between two markers is rebuilt from stored rows.
 
-A page says where, and what: ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``.
+The markers of a page are ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``.
 Figures are linked where their file exists.
 """
 
@@ -23,7 +23,7 @@ SECTION = re.compile(
 
 
 def tables_section(suite_name: str, *fields: str) -> Callable[[Path], str]:
-    """The tables of some measures, what failed, and under what conditions."""
+    """The tables of some measures, failed runs, and the conditions of the runs."""
 
     def build(results: Path) -> str:
         suite = load_suite(suite_name)

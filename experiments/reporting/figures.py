@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 FIGURES = ROOT / "docs" / "figures"
 
 STYLES: Mapping[str, tuple[str, str, str]] = {
-    "rwf": ("RWF, default", "#0072B2", "o"),
-    "rwf-independent": ("RWF, independent", "#56B4E9", "s"),
+    "rwf": ("RWF (default)", "#0072B2", "o"),
+    "rwf-independent": ("RWF (random features)", "#56B4E9", "s"),
     "rff": ("RFF", "#D55E00", "^"),
-    "rwf-quick": ("RWF, one start", "#56B4E9", "s"),
-    "rwf-adaptive": ("RWF, adaptive", "#0072B2", "o"),
-    "rwf-cells": ("RWF, by cells", "#56B4E9", "s"),
-    "rwf-paper": ("RWF, as printed", "#CC79A7", "P"),
+    "rwf-quick": ("RWF (one trial)", "#56B4E9", "s"),
+    "rwf-adaptive": ("RWF (adaptive)", "#0072B2", "o"),
+    "rwf-cells": ("RWF (multiscale)", "#56B4E9", "s"),
+    "rwf-paper": ("RWF (as printed)", "#CC79A7", "P"),
     "rff-matern12": ("RFF, Matérn-1/2", "#E69F00", "X"),
     "exact-matern32": ("exact GP, Matérn-3/2", "#009E73", "v"),
     "exact5k-matern32": ("exact GP, Matérn-3/2", "#009E73", "v"),

@@ -1,4 +1,4 @@
-"""Maps of a block that was withheld: the truth, what a method says about it, and where it errs."""
+"""Maps of a block that was withheld: the truth, the prediction of a method, and its error."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARGIN = 0.4
-"""Of what is shown around the block, as a share of its sides: how training rows look there."""
+"""How much of the training rows around the block is shown, as a share of its sides."""
 
 
 @dataclass(frozen=True)
 class BlockMap:
-    """A method's word on a withheld block of a gridded table, and around it.
+    """Predictions for a withheld block of a gridded table and its surroundings.
 
     Args:
         x, y: the coordinates of the grid, increasing, shapes (k,) and (m,).
@@ -41,7 +41,7 @@ class BlockMap:
 
 
 def block_map(task: str, method: str, split: int) -> BlockMap:
-    """Fit the method to the rows outside the block, and ask it about all that is shown."""
+    """Fit the method to the rows outside the block, and predict all rows that are shown."""
     table, rows = problem(task, split)
     fitted = make(method, {}, split)
     fitted.fit(table.X[rows.train], table.y[rows.train])
@@ -81,7 +81,7 @@ def draw_map(found: BlockMap) -> Figure:
 def _panel(
     ax: Axes, found: BlockMap, values: Array, title: str, colours: str, ends: tuple[float, float]
 ) -> Axes:
-    """One grid in the colours asked for, with the block's outline."""
+    """One grid in the given colours, with the block's outline."""
     from matplotlib.patches import Rectangle
 
     image = ax.pcolormesh(found.x, found.y, values, cmap=colours, vmin=ends[0], vmax=ends[1])

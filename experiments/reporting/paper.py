@@ -6,6 +6,7 @@ anything may be compared with it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.reporting.cells import MEASURES, Cell, best_cells, cell_of
+from experiments.reporting.labels import plain_label
 from experiments.reporting.tables import (
-    MEASURES,
-    Cell,
     Column,
-    best_cells,
-    cell_of,
     column_of,
     explained,
     markdown,
@@ -29,7 +28,6 @@ from experiments.reporting.tables import (
     present,
     task_title,
 )
-from experiments.runner.methods import plain_label
 from experiments.runner.plan import Suite, load_suite
 from experiments.runner.store import RESULTS, Row
 
@@ -131,7 +129,7 @@ def printed(name: str, task: str, field: str) -> Mapping[str, str]:
     if task not in found["tasks"]:
         return {}
     k = found["tasks"].index(task)
-    return {method: texts[k] for method, texts in found.get(field, {}).items()}
+    return {method: cells[k] for method, cells in found.get(field, {}).items()}
 
 
 def printed_alone(name: str) -> Callable[[Path], str]:
@@ -151,8 +149,8 @@ def printed_alone(name: str) -> Callable[[Path], str]:
 def count(results: Path) -> str:
     """In how many cells RWF is best or tied, task by task, and how often it is the fastest.
 
-    A task counts by the splits on which every method has a row: among a few methods, being the
-    best says little.
+    A task counts on the splits for which every method has a row: being the best of a few methods
+    means little.
     """
     suite, rows = stored(results)
     tasks = [task for task in suite.tasks if of_task(rows, task)]
@@ -177,10 +175,10 @@ def count(results: Path) -> str:
         lines.append(f"| {task} | {n_splits} | {' | '.join(cells)} | {own:.1f} | {other} |")
     ten = [task for task in TEN if task in best]
     summary = (
-        f"On the {len(best)} of {len(suite.tasks)} tasks that have rows of all methods, RWF, as it "
-        f"comes, is best or tied in **{sum(best.values())} of {3 * len(best)}** cells, and the "
-        f"fastest of the non-stationary methods on {n_fastest}. Of the paper's ten tasks, which "
-        f"are here {', '.join(TEN)}, {len(ten)} are among them, and RWF is best or tied in "
+        f"On the {len(best)} of {len(suite.tasks)} tasks that have rows of all methods, RWF with "
+        f"default settings is best or tied in **{sum(best.values())} of {3 * len(best)}** cells, "
+        f"and the fastest of the non-stationary methods on {n_fastest}. Of the paper's ten tasks "
+        f"({', '.join(TEN)}), {len(ten)} are among them; RWF is best or tied in "
         f"**{sum(best[task] for task in ten)} of {3 * len(ten)}** cells."
     )
     return summary + "\n\n" + "\n".join(lines)
@@ -206,8 +204,8 @@ def _listed(names: set[str]) -> str:
 
 
 def _short(name: str) -> str:
-    """The label of a method up to its first comma: what it is, without the details."""
-    return plain_label(name).split(",")[0].split(" on ")[0]
+    """The label of a method without its details."""
+    return re.split(r",| \(", plain_label(name))[0]
 
 
 def _times(rows: Sequence[Row]) -> tuple[float, tuple[float, str]]:
@@ -223,7 +221,7 @@ def _times(rows: Sequence[Row]) -> tuple[float, tuple[float, str]]:
 
 
 def anchors(results: Path) -> str:
-    """What baselines must reach, and what they did."""
+    """The errors that baselines must reach, and those that they reach."""
     _, rows = stored(results)
     lines = ["| baseline | table | at most | RMSE | splits | lowest of a split |", "|---" * 6 + "|"]
     for anchor in ANCHORS:

@@ -1,7 +1,7 @@
-"""How long other libraries take, against the least RWF that predicts as well.
+"""How long other libraries take, compared with the fastest RWF that predicts as well.
 
-As well means on a table's test rows: no greater RMSE, and no greater negative log density. The
-least is the one of fewest CPU seconds among the suite's runs of RWF.
+As well means no greater RMSE and no greater negative log density on the test rows. The fastest is
+the run of fewest CPU seconds among the suite's runs of RWF.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from experiments.reporting.labels import LABELS
 from experiments.reporting.tables import missing
-from experiments.runner.methods import LABELS
 from experiments.runner.plan import load_suite
 from experiments.runner.store import JSON, Row
 
@@ -37,7 +37,7 @@ def _table(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
         "|---" * 9 + "|",
     ]
     for row in theirs:
-        equal = least_as_good(ours, row)
+        equal = fastest_as_good(ours, row)
         if equal is None:
             found = "none | – | – | – | –"
         else:
@@ -47,7 +47,7 @@ def _table(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def least_as_good(ours: Sequence[Row], peer: Row) -> Row | None:
+def fastest_as_good(ours: Sequence[Row], peer: Row) -> Row | None:
     """The run of fewest CPU seconds that is no worse than a peer's, if there is one."""
     equal = [
         row

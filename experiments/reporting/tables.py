@@ -1,183 +1,35 @@
-"""Markdown tables from stored rows: mean ± standard error over splits, the best in bold.
+"""Markdown tables from stored rows: methods by tasks, or by the values of a setting.
 
-Bold are the best mean of a column and every mean within one standard error of it, the best one's;
-a method that failed on some split, or lacks one, is never bold. Where methods have different
-numbers of splits, the best is found on those that all have. Nothing is computed but means.
+Nothing is computed but means and standard errors: see :mod:`experiments.reporting.cells`.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, cast
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from experiments.data.tasks import unit
-from experiments.runner.methods import LABELS, NOTES
+from experiments.reporting.cells import (
+    MEASURES,
+    Cell,
+    Measure,
+    best_cells,
+    cell_of,
+    cell_text,
+    format_of,
+)
+from experiments.reporting.labels import LABELS, NOTES
 from experiments.runner.plan import Suite
 from experiments.runner.store import JSON, Row
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A field of the rows, and how to print it.
-
-    Args:
-        field: its name.
-        title: what the table is called, with the unit if it is not the target's.
-        decimals: after the point; ``None`` for three significant digits of the best, in the units
-            of the target.
-        better: which mean is best; ``None`` marks nothing.
-    """
-
-    field: str
-    title: str
-    decimals: int | None = None
-    better: Literal["lower", "higher", "nominal"] | None = "lower"
-
-    def badness(self, mean: float) -> float:
-        """What the best mean of a column has the least of."""
-        return {"higher": -mean, "nominal": abs(mean - 0.95)}.get(self.better or "", mean)
-
-
-MEASURES: Mapping[str, Measure] = {
-    measure.field: measure
-    for measure in (
-        Measure("rmse", "RMSE, in the units of the target"),
-        Measure("crps", "CRPS, in the units of the target"),
-        Measure("nll", "Negative log density, nats a row, in the units of the target", 3),
-        Measure("coverage95", "Coverage of the 95 % interval", 3, "nominal"),
-        Measure("rmse_f", "RMSE against the function without noise, in the units of the target"),
-        Measure("coverage95_f", "Coverage of the function by its 95 % interval", 3, "nominal"),
-        Measure("width95", "Width of the 95 % interval, in the units of the target", better=None),
-        Measure("calibration_error", "Calibration error, mean over levels 0.05 to 0.95", 3),
-        Measure("rmse_skill_linear", "Skill over a straight line, 1 − RMSE/RMSE₀", 3, "higher"),
-        Measure("fit_seconds", "Seconds to fit", 1, None),
-        Measure("fit_cpu_seconds", "CPU seconds to fit", 1, None),
-        Measure("predict_seconds", "Seconds to predict the test rows", 2, None),
-        Measure("peak_memory_mb", "Peak memory of the process, MB", 0, None),
-    )
-}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What the splits of one method on one column say.
-
-    Args:
-        by_split: the value of every split that succeeded, and has the field.
-        errors: how many splits ended in which kind of error.
-        unsettled: whether a training had not converged when its time was over.
-    """
-
-    by_split: Mapping[int, float]
-    errors: Counter[str]
-    unsettled: bool = False
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        return tuple(self.by_split.values())
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.values)) if self.values else math.nan
-
-    @property
-    def standard_error(self) -> float:
-        n = len(self.values)
-        return float(np.std(self.values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-
-    def on(self, splits: Collection[int]) -> Cell:
-        """The cell of some of its splits."""
-        kept = {split: value for split, value in self.by_split.items() if split in splits}
-        return replace(self, by_split=kept)
-
-
-def cell_of(rows: Sequence[Row], field: str) -> Cell:
-    known = [row for row in rows if row["error"] is None and row.get(field) is not None]
-    values = {cast(int, row["split"]): cast(float, row[field]) for row in known}
-    errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
-    return Cell(values, errors, any(_unsettled(row) for row in known))
-
-
-def _unsettled(row: Row) -> bool:
-    facts = row.get("facts")
-    return isinstance(facts, dict) and facts.get("converged") is False
-
-
-def best_cells(column: Mapping[str, Cell], measure: Measure) -> set[str]:
-    """The names of the cells to print in bold: compared on the splits that all methods have.
-
-    Args:
-        column: the cells of one column by the names of their methods. Those that failed on some
-            split are not compared.
-        measure: what they hold.
-    """
-    whole = {name: cell for name, cell in column.items() if cell.values and not cell.errors}
-    if measure.better is None or not whole:
-        return set()
-    shared = set.intersection(*(set(cell.by_split) for cell in whole.values()))
-    if not shared:
-        return set()
-    compared = {name: cell.on(shared) for name, cell in whole.items()}
-    badness = {name: measure.badness(cell.mean) for name, cell in compared.items()}
-    best = min(badness, key=lambda name: badness[name])
-    limit = badness[best] + compared[best].standard_error
-    return {name for name, value in badness.items() if value <= limit}
-
-
-BEYOND = 1e5
-"""From here on numbers are printed by their power of ten: they say that something broke."""
-
-
-@dataclass(frozen=True)
-class Format:
-    """How the numbers of a column are printed: in powers of ten, with so many decimals."""
-
-    power: int
-    decimals: int
-
-    def __call__(self, value: float) -> str:
-        scaled = value / 10.0**self.power
-        return f"{scaled:.{self.decimals}f}" if abs(scaled) < BEYOND else f"{scaled:.0e}"
-
-
-def format_of(column: Mapping[str, Cell], measure: Measure) -> Format:
-    """Three significant digits of the smallest mean, unless the measure says how many decimals."""
-    if measure.decimals is not None:
-        return Format(0, measure.decimals)
-    sizes = [abs(cell.mean) for cell in column.values() if cell.values and cell.mean != 0]
-    exponent = math.floor(math.log10(min(sizes))) if sizes else 0
-    power = exponent if exponent < -3 else 0
-    return Format(power, max(0, 2 - exponent + power))
-
-
-def cell_text(cell: Cell, form: Format, n_splits: int, bold: bool) -> str:
-    """Mean ± standard error; how many splits where some are missing; why where it failed."""
-    reason = ", ".join(sorted(cell.errors))
-    if not cell.values:
-        return f"failed: {reason}" if reason else "–"
-    text = form(cell.mean)
-    if len(cell.values) > 1:
-        text += f" ± {form(cell.standard_error)}"
-    if bold:
-        text = f"**{text}**"
-    if cell.unsettled:
-        text += " †"
-    if len(cell.values) < n_splits:
-        text += f" ({len(cell.values)} of {n_splits}{'; ' + reason if reason else ''})"
-    return text
-
-
-@dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, and a text for every method."""
+    """A column of a table: its title, and the printed cell of every method."""
 
     title: str
-    texts: Mapping[str, str]
+    entries: Mapping[str, str]
 
 
 def column_of(
@@ -187,7 +39,7 @@ def column_of(
     title: str,
     n_splits: Callable[[str], int],
 ) -> Column:
-    """What some rows say of every method.
+    """One column of a table.
 
     Args:
         rows: one a run, of this column only.
@@ -206,7 +58,7 @@ def column_of(
 def column_of_cells(
     cells: Mapping[str, Cell], measure: Measure, title: str, n_splits: Callable[[str], int]
 ) -> Column:
-    """Cells as texts, the best in bold; arguments as in :func:`column_of`."""
+    """Printed cells, the best in bold; arguments as in :func:`column_of`."""
     form, best = format_of(cells, measure), best_cells(cells, measure)
     return Column(
         title + (f", 1e{form.power}" if form.power else ""),
@@ -220,12 +72,12 @@ def present(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def markdown(names: Sequence[str], columns: Sequence[Column], corner: str = "method") -> str:
-    """A table of methods, or of whatever the corner says, by columns."""
+    """A table of methods, or of what the corner names, by columns."""
     titles = [column.title for column in columns]
     lines = [f"| {corner} | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     lines += [
         f"| {LABELS.get(name, name)} | "
-        + " | ".join(column.texts.get(name, "–") for column in columns)
+        + " | ".join(column.entries.get(name, "–") for column in columns)
         + " |"
         for name in names
     ]
@@ -264,7 +116,7 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
             for value in suite.grid[axis]
         }
         if suite.references:
-            groups["as it comes"] = [row for row in those if row["settings"] == {}]
+            groups["default"] = [row for row in those if row["settings"] == {}]
         columns = [
             column_of(group, measure, names, title, n_splits) for title, group in groups.items()
         ]
@@ -274,7 +126,7 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
 
 
 def _values_by_tasks(suite: Suite, rows: Sequence[Row], measure: Measure, axis: str) -> str:
-    """What the values of a setting make of the one method of a suite."""
+    """The values of a setting by tasks, for a suite with one method."""
     columns = []
     for task in suite.tasks:
         cells = {
@@ -303,8 +155,8 @@ def task_title(task: str, measure: Measure) -> str:
 
 
 def explained(tables: Sequence[str], rows: Sequence[Row]) -> str:
-    """Tables of these rows, the notes on their marks, what failed, and under what conditions."""
-    # A mark stands behind a blank: the square of a unit does not.
+    """Tables of these rows, their footnotes, failed runs, and the conditions of the runs."""
+    # A footnote mark follows a blank; the square of a unit does not.
     notes = [note for note in NOTES if any(f" {note[0]}" in table for table in tables)]
     failed = failures(rows)
     parts = [*tables, "  \n".join(notes), f"Failed runs:\n\n{failed}" if failed else ""]
@@ -321,7 +173,7 @@ def failures(rows: Sequence[Row]) -> str:
 
 
 def conditions(rows: Sequence[Row]) -> str:
-    """Under what conditions the rows came about, in one sentence."""
+    """The conditions of the runs, in one sentence."""
     if not rows:
         return ""
     rates = [cast(float, row["dgemm_gflops"]) for row in rows if row["dgemm_gflops"] is not None]
@@ -339,7 +191,7 @@ def conditions(rows: Sequence[Row]) -> str:
     ends = sorted({f"{min(rates):.0f}", f"{max(rates):.0f}"}, key=float) if rates else []
     speed = f" of {' to '.join(ends)} GFLOP/s (dgemm)" if ends else ""
     return (
-        f"{len(rows)} runs, each a process of its own, with "
+        f"{len(rows)} runs, each in its own process, with "
         f"{' or '.join(str(t) for t in threads)} thread{'s' * (threads != [1])}, "
         f"on cores{speed}; {listed}."
     )

@@ -1,6 +1,6 @@
 """The largest error of the random kernel against the number of atoms, beside the bounds on it.
 
-The paper's recipe on the unit interval: atoms of unit energy, scales log-uniform in [2⁻⁴, 2²],
+The paper's setting on the unit interval: atoms of unit energy, scales log-uniform in [2⁻⁴, 2²],
 shifts uniform; Fourier features of a squared exponential beside them. The kernel that they estimate
 is known, so that the error is too. A row is one method with one number of atoms.
 """
@@ -86,7 +86,7 @@ def rows_to_do(stored: list[Row]) -> list[tuple[str, int]]:
 
 
 def measure_errors(method: str, n_atoms: int, exact: Array) -> Row:
-    """The largest error of repeated draws, its quantile, and what the bounds had said."""
+    """The largest error of repeated draws, its quantile, and the bounds."""
     rng = np.random.default_rng([n_atoms, *method.encode()])
     columns = 2 * n_atoms if method == "rff" else n_atoms
     errors = []
@@ -127,7 +127,7 @@ def run(results: Path = RESULTS) -> Iterator[Row]:
 
 
 def figure_of(rows: Sequence[Row]) -> Figure:
-    """One panel a method: what was seen, under what was promised."""
+    """One panel per method: the observed error, below its bounds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.2, 6.0), layout="constrained")
@@ -176,7 +176,7 @@ def draw(results: Path = RESULTS, directory: Path = FIGURES) -> Path:
 
 
 def table(results: Path = RESULTS) -> str:
-    """What was seen and promised for one number of atoms, as Markdown."""
+    """Observed errors and bounds for one number of atoms, as Markdown."""
     rows = [row for row in read(results_file("theory", results)) if _atoms(row) == SHOWN]
     if not rows:
         return "No rows are stored yet."
@@ -189,9 +189,9 @@ def table(results: Path = RESULTS) -> str:
     caption = f"Largest error of k over the unit interval with D = {SHOWN} atoms, nine times of ten"
     draws = len(cast(list[float], rows[0]["errors"]))
     low, high = SETTING.scales
-    recipe = (
+    setting = (
         f"{draws} draws each. Wavelets have unit energy, scales log-uniform in [{low:g}, {high:g}] "
         f"and uniform shifts; Fourier features are those of a squared exponential of length "
         f"{LENGTH:g}."
     )
-    return "\n\n".join([f"**{caption}**", "\n".join(lines), recipe])
+    return "\n\n".join([f"**{caption}**", "\n".join(lines), setting])

@@ -18,14 +18,14 @@ SUITES = ROOT / "experiments" / "suites"
 
 @dataclass(frozen=True)
 class Suite:
-    """What a file in ``suites/`` says.
+    """The content of a file in ``suites/``.
 
     Args:
         name: the file's, without its ending.
         description: one sentence, printed above the suite's tables.
         tasks, methods, splits: every combination is run.
         grid: settings of which every combination of values is run.
-        references: methods that the grid does not concern: each is run as it comes.
+        references: methods that the grid does not concern: each is run with its default settings.
         slow: methods that get the first ``n_slow`` splits only.
         n_slow: how many these are.
         also: suites of which rows of this one's runs are taken, so that no run is done twice.
@@ -110,7 +110,7 @@ def suite_names(directory: Path = SUITES) -> list[str]:
 
 
 def _chosen(kind: str, all_of: tuple[str, ...], some: Collection[str] | None) -> list[str]:
-    """Those of ``all_of`` that were asked for."""
+    """Those of ``all_of`` that are in ``some``, or all."""
     unknown = set(some or ()) - set(all_of)
     if unknown:
         raise ValueError(

@@ -1,7 +1,7 @@
 """A run is data: one method on one split of one task, and the row of numbers it gives.
 
 :func:`measure` does the work, in a process of its own (see :mod:`experiments.runner.session`), so
-that peak memory and crashes belong to the run. A failure is a row too: every row has the same fields.
+that peak memory and crashes belong to the run. A failure is a row too, with the same fields.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Run:
 
 
 def row_of(run: Run, outcome: Mapping[str, JSON], session: Mapping[str, JSON]) -> Row:
-    """The row of a run: what it was, what it measured or why it failed, and under what conditions.
+    """The row of a run: the run itself, its measurements or its error, and its conditions.
 
     Args:
         run: the run.
@@ -170,7 +170,7 @@ def peak_memory_mb() -> float:
 
 
 def plain(value: object) -> JSON:
-    """Numbers, texts and containers as JSON knows them; what is not finite becomes null."""
+    """Numbers, strings and containers as JSON has them; what is not finite becomes null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):

@@ -20,12 +20,12 @@ RATE = 16_000
 """Samples a second."""
 
 BYTE_ORDERS = {"01": "<", "10": ">"}
-"""What SPHERE says of two bytes, as numpy says it: where the byte of low weight is."""
+"""SPHERE's names of byte orders, and numpy's."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Samples as bytes, and what the header says of them.
+    """Samples as bytes, and the header's description of them.
 
     Args:
         rate: samples a second.
@@ -121,7 +121,7 @@ def _sphere(content: bytes, name: str) -> Encoded:
 
 
 def _sphere_header(content: bytes, name: str) -> tuple[Mapping[str, str], int]:
-    """Fields by their names, and how long the header is, which its second line says.
+    """Fields by their names, and the length of the header, from its second line.
 
     A field is ``name -type value``; ``end_head`` ends them, and blanks fill what is left.
     """

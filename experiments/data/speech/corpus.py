@@ -1,4 +1,4 @@
-"""Which recordings a folder or a zip archive has, and who says what in them.
+"""Which recordings a folder or a zip archive has, with their speakers and sentences.
 
 A layout is a pattern of paths. TIMIT is met in three: as on the disc (also in lower case, and also
 ``timit/TIMIT/...``), from Kaggle, where every recording is there twice, and as NLTK's sample. Only
@@ -35,7 +35,7 @@ LAYOUTS: Mapping[str, re.Pattern[str]] = MappingProxyType(
 """Paths of recordings, relative to the folder, with forward slashes."""
 
 PARTS = {"train": "train", "test": "test", "an4": "train", "an4test": "test"}
-"""What the folders say of the split."""
+"""The part of the split by the name of the folder."""
 
 DIALECT_SENTENCES = ("sa1", "sa2")
 """The two sentences that every speaker of TIMIT reads."""
@@ -46,10 +46,10 @@ class Recording:
     """One file of a corpus; names are in lower case, whatever case the copy is in.
 
     Args:
-        part: "train" or "test", and nothing where the layout does not say.
+        part: "train" or "test", empty if the layout has no parts.
         speaker: who speaks.
-        sentence: what is said, the name of a sentence or a word.
-        take: counts what a speaker says several times.
+        sentence: the name of the spoken sentence or word.
+        take: a number, if a speaker repeats a sentence.
         file: the path in the folder or archive.
     """
 
@@ -91,9 +91,9 @@ def _matching(names: Iterable[str], pattern: re.Pattern[str]) -> list[Recording]
         match = pattern.fullmatch(file)
         if match is None:
             continue
-        said = {name: text.lower() for name, text in match.groupdict(default="").items()}
-        part = PARTS.get(said.get("part", ""), "")
-        key = (part, said["speaker"], said["sentence"], int(said.get("take", 0)))
+        fields = {name: text.lower() for name, text in match.groupdict(default="").items()}
+        part = PARTS.get(fields.get("part", ""), "")
+        key = (part, fields["speaker"], fields["sentence"], int(fields.get("take", 0)))
         # SA1.WAV and SA1.WAV.wav are one recording: the shorter name, the original, comes first.
         chosen.setdefault(key, Recording(*key, file))
     return sorted(chosen.values())

@@ -39,7 +39,7 @@ CONTENTS: Mapping[str, str] = MappingProxyType(
 
 
 def location(corpus: str) -> Path:
-    """Where a corpus is; an error says what to do if it is not there."""
+    """Where a corpus is; the error has advice if it is not there."""
     if corpus == "timit":
         return _own_copy()
     directory, archive = os.environ.get("RWF_DATA"), ARCHIVES[corpus]

@@ -1,11 +1,11 @@
-"""Tasks on speech by name: ``<corpus>-<target>``, or ``<corpus>-<target>-heard``.
+"""Tasks on speech by name: ``<corpus>-<target>``, or ``<corpus>-<target>-known``.
 
 The corpus is one of
 
 - ``audiomnist``: 1080 recordings of spoken digits by 60 speakers, in RWF_DATA;
 - ``timit-sample``: 101 recordings of TIMIT by 16 speakers, in RWF_DATA. There are 160, of which 32
   are of SA1 and SA2, and 27 others have lost bytes;
-- ``timit``: your own copy, where RWF_TIMIT says;
+- ``timit``: your own copy, at the path RWF_TIMIT;
 - ``timit-sample-sa`` and ``timit-sa``: the same with the sentences SA1 and SA2.
 
 The target is ``mel-bin``, the mean of band 40 from the other 79, or ``mel-pca``, the first
@@ -13,10 +13,10 @@ principal component of bands 32 to 47 from the other 64; see :mod:`experiments.d
 
 Training and test recordings are as the layout has them, if it does; then the number of a split only
 seeds the method. Else a random tenth of *speakers* is held out, because TIMIT's test speakers are
-others too: with their voices among the training rows, the task would be an easier one. That easier
-one is ``-heard``: a tenth of the recordings of every speaker is held out, whatever the layout says,
-and CMVN is by speaker. Speakers who are not heard have no training statistics of their own, so that
-otherwise everyone's are taken.
+others too: with recordings of the same speakers in the training rows, the task is easier. That
+easier task is ``-known``: a tenth of the recordings of every speaker is held out, whatever the
+layout, and CMVN is by speaker. New speakers have no training statistics of their own, so that
+otherwise CMVN is by all training speakers.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Problem:
         corpus: as :func:`experiments.data.speech.loading.location` knows it.
         target: one of :data:`TARGETS`.
         dialect_sentences: whether SA1 and SA2 are among the recordings.
-        heard: whether speakers of test rows are heard in training.
+        known_speakers: whether training rows have recordings of the test speakers.
     """
 
     corpus: str
     target: str
     dialect_sentences: bool
-    given: bool
+    known_speakers: bool
 
 
 def _problems() -> Iterator[tuple[str, Problem]]:
@@ -68,8 +68,8 @@ def _problems() -> Iterator[tuple[str, Problem]]:
         ("timit", ""),
         ("timit", "-sa"),
     ]
-    for (name, sa), target, given in product(corpora, TARGETS, ("", "-heard")):
-        yield f"{name}{sa}-{target}{given}", Problem(name, target, bool(sa), bool(given))
+    for (name, sa), target, known in product(corpora, TARGETS, ("", "-known")):
+        yield f"{name}{sa}-{target}{known}", Problem(name, target, bool(sa), bool(known))
 
 
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(dict(_problems()))
@@ -82,15 +82,15 @@ def problem(name: str, index: int) -> tuple[Table, Split]:
     Statistics and principal components are those of the training rows, so that the table depends
     on the split too.
     """
-    asked = PROBLEMS[name]
-    found, sums = corpus(location(asked.corpus), asked.dialect_sentences)
-    if asked.given:
+    wanted = PROBLEMS[name]
+    found, sums = corpus(location(wanted.corpus), wanted.dialect_sentences)
+    if wanted.known_speakers:
         rows = within_speakers(found, index)
         normalization = by_speaker(sums, rows.train, [each.speaker for each in found])
     else:
         rows = other_speakers(found, index)
         normalization = by_everyone(sums, rows.train)
-    target = TARGETS[asked.target]
+    target = TARGETS[wanted.target]
     X: Array = np.delete(normalization.features(sums), target.hidden, axis=1)
     y = target(normalization.levels(sums), sums.covariance(rows.train))
     return Table(name, X, y), rows
