@@ -8,8 +8,9 @@ import pytest
 
 from experiments import ROOT
 from experiments.baselines.standardized import FunctionMethod
+from experiments.reporting.labels import LABELS
 from experiments.runner import methods
-from experiments.runner.methods import LABELS, make
+from experiments.runner.methods import make
 
 NAMES = ("svgp", "sm", "dgp")
 

@@ -80,7 +80,7 @@ cheap steps bring it there sooner than few exact ones.
 """
 
 DECAY, N_DECAYS = 0.2, 2
-"""Of the rate, where the held-out score did not improve, as with few rows also happens by chance."""
+"""Of the rate, where the held-out score did not improve; with few rows, that may be chance."""
 
 START_ROWS = 4000
 """Rows that place the last map at the start."""

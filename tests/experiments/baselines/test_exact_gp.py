@@ -13,9 +13,19 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from experiments.baselines import exact_gp
-from experiments.baselines.exact_gp import KERNELS, ExactGP, Parameters, cholesky, log_evidence
+from experiments.baselines.exact_gp import (
+    KERNELS,
+    ExactGP,
+    Parameters,
+    cholesky,
+    log_bounds,
+    log_evidence,
+    matern12,
+)
 
 D = 3
+
+
 SHAPES = {
     "se": lambda lengths: RBF(lengths),
     "matern32": lambda lengths: Matern(lengths, nu=1.5),
@@ -112,3 +122,40 @@ def test_a_singular_covariance_gets_the_least_jitter_that_helps():
     L, jitter = cholesky(K)
     assert 0 < jitter < 1e-9
     assert_allclose(L @ L.T, K + jitter * np.eye(4), rtol=1e-12)
+
+
+def matern12_theta(rng):
+    return rng.normal(0.0, 0.6, 5) - np.array([1, 0, 1, 1, 3])
+
+
+def test_the_rough_kernel_is_scikit_learns_also_at_repeated_inputs(rng):
+    X, theta = rng.normal(0.4, 1.3, (40, 1)), matern12_theta(rng)
+    X[20:25] = X[:5]
+    y = np.sign(X[:, 0]) + rng.normal(0.2, 0.1, 40)
+    p = Parameters.from_theta(theta)
+    kernel = (
+        ConstantKernel(p.amplitude) * Matern(p.lengths, nu=0.5)
+        + ConstantKernel(p.linear) * DotProduct(np.sqrt(p.constant / p.linear))
+        + WhiteKernel(p.noise)
+    )
+    expected = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+    value, gradient = log_evidence(matern12, theta, X, y)
+    assert_allclose(value, expected.log_marginal_likelihood_value_, rtol=1e-6)
+    steps = 1e-5 * np.eye(5)
+    ahead, behind = (
+        np.array([log_evidence(matern12, theta + sign * s, X, y)[0] for s in steps])
+        for sign in (1, -1)
+    )
+    assert_allclose(gradient, (ahead - behind) / 2e-5, rtol=1e-4, atol=1e-4)
+    at = rng.normal(0.4, 2.0, (7, 1))
+    found = ExactGP("matern12", random_state=0).condition(X, y, theta).predict(at)
+    assert_allclose(found, expected.predict(at, return_std=True), rtol=1e-6)
+
+
+def test_a_fast_wave_over_one_column_is_found():
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0, 1, 300))
+    X, y = (x[:, None] - 0.5) * np.sqrt(12), np.sin(2 * np.pi * 25 * x)
+    gp = ExactGP("se", random_state=0).fit(X, y)
+    assert gp.facts()["noise_variance"] < 0.01
+    assert np.exp(log_bounds(1)[0][0]) < np.exp(log_bounds(2)[0][0])

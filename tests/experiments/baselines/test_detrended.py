@@ -1,7 +1,5 @@
 """A line under methods that have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

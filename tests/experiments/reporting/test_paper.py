@@ -1,27 +1,14 @@
-"""The paper's experiments: tables, counts, curves and the page of all results."""
+"""The paper's experiments: tables, counts and anchors."""
 
 import re
 
-import numpy as np
-import pytest
-
-from experiments.reporting import curves, page, paper, peers
-from experiments.reporting.tables import MEASURES
+from experiments.reporting import paper
+from experiments.reporting.cells import MEASURES
 from experiments.runner import store
 from experiments.runner.methods import METHODS
 from experiments.runner.plan import load_suite
 from experiments.runner.run import Run, row_of
-
-SESSION = {"threads": 1, "dgemm_gflops": 50.0, "versions": {"rwf": "0.1.0"}}
-
-
-def keep(directory, values):
-    """Rows of RMSE, CRPS, NLL and seconds that are all the same number."""
-    for (task, method), score in values.items():
-        for split in load_suite("paper").splits_of(method):
-            outcome = dict.fromkeys((*paper.SCORES, "coverage95", "fit_cpu_seconds"), score)
-            row = row_of(Run(task, method, split), {**outcome, "facts": {}}, SESSION)
-            store.append(store.results_file("paper", directory), row)
+from harness import SESSION
 
 
 def test_printed_numbers_are_of_known_methods_and_whole():
@@ -33,6 +20,15 @@ def test_printed_numbers_are_of_known_methods_and_whole():
             for texts in found[field].values():
                 assert len(texts) == len(found["tasks"]), (name, field)
                 assert all(re.fullmatch(r"-?\d+\.\d+ ± \d\.\d+", text) for text in texts)
+
+
+def keep(directory, values):
+    """Rows of RMSE, CRPS, NLL and seconds that are all the same number."""
+    for (task, method), score in values.items():
+        for split in load_suite("paper").splits_of(method):
+            outcome = dict.fromkeys((*paper.SCORES, "coverage95", "fit_cpu_seconds"), score)
+            row = row_of(Run(task, method, split), {**outcome, "facts": {}}, SESSION)
+            store.append(store.results_file("paper", directory), row)
 
 
 def test_printed_numbers_stand_beside_ours_and_never_beside_other_data(tmp_path):
@@ -54,7 +50,7 @@ def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
         ("naval", "rwf"): 2.0,
         ("naval", "dgp"): 1.0,
         ("naval", "linear"): 0.1,  # not among the paper's methods
-        ("concrete", "rwf"): 1.0,  # the best of two methods, which says nothing
+        ("concrete", "rwf"): 1.0,  # the best of two methods, which means nothing
         ("concrete", "rff"): 2.0,
     }
     keep(tmp_path, values)
@@ -63,20 +59,20 @@ def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     text = paper.count(tmp_path)
     assert "On the 3 of 13 tasks" in text
     assert "best or tied in **6 of 9** cells, and" in text
-    assert "2 are among them, and RWF is best or tied in **3 of 6** cells." in text
+    assert "2 are among them; RWF is best or tied in **3 of 6** cells." in text
     assert "non-stationary methods on 2." in text
     assert "| concrete | not all methods yet |" in text
     assert "| energy | 3 | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP) |" in text
     assert text.count("| deep GP ") == 3
 
 
-def test_of_many_that_are_best_their_number_is_said():
+def test_of_many_that_are_best_the_number_is_printed():
     assert paper._listed({"rff"}) == "RFF"
     assert paper._listed({"exact5k-se", "exact5k-matern32", "dgp"}) == "exact GP and deep GP"
     assert paper._listed({"dgp", "drf", "svgp", "sm"}) == "SVGP and 3 more"
 
 
-def test_without_rows_everything_says_so(tmp_path):
+def test_without_rows_every_section_names_the_command(tmp_path):
     for build in (paper.count, paper.experiment("protein", "protein")):
         assert "No rows are stored yet" in build(tmp_path)
     assert paper.anchors(tmp_path).count("| – | 0 | – |") == len(paper.ANCHORS)
@@ -112,44 +108,3 @@ def test_all_tasks_of_the_suite_are_on_some_page():
     assert set(load_suite("paper").tasks) == shown
     assert set(paper.COUNTED) <= set(load_suite("paper").methods)
     assert set(paper.SCORES) <= set(MEASURES)
-
-
-def test_curves_are_stored_once_and_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves, "methods", lambda: ["linear", "constant"])
-    rows = list(curves.run(tmp_path))
-    assert [row["method"] for row in rows] == ["linear", "constant"]
-    assert list(curves.run(tmp_path)) == []
-    assert curves.stored(tmp_path) == rows
-    assert len(set(rows[1]["mean"])) == 1  # a constant
-    figure = curves.draw(rows)
-    visible = [ax for ax in figure.axes if ax.get_visible()]
-    assert [ax.get_title() for ax in visible] == ["linear least squares", "constant"]
-    assert curves.rounded(np.array([0.123456])) == [0.1235]
-
-
-@pytest.fixture(scope="module")
-def html():
-    return page.page()
-
-
-def test_the_page_needs_nothing_else(html):
-    assert not re.search(r'(?:src|href)="(?!data:|#)', html)
-    assert "<script" not in html
-    assert "](" not in re.sub(r"base64,[^\"]*", "", html)
-
-
-def test_links_lead_to_sections_of_the_page(html):
-    targets = set(re.findall(r'href="#([^"]+)"', html))
-    assert {"multi-step", "speech", "tables", "protein", "ablations"} <= targets
-    assert targets <= set(re.findall(r'<section id="([^"]+)"', html))
-
-
-def test_peers_are_compared_with_the_least_rwf_that_is_as_good():
-    def row(method, rmse, nll, seconds):
-        outcome = {"rmse": rmse, "nll": nll, "fit_cpu_seconds": seconds}
-        return row_of(Run("protein", method, 0), outcome, SESSION)
-
-    ours = [row("rwf-quick", 4.0, 2.0, 9.0), row("rwf-quick", 4.5, 2.5, 1.0)]
-    assert peers.least_as_good(ours, row("svgp", 4.5, 2.6, 90.0)) is ours[1]
-    assert peers.least_as_good(ours, row("svgp", 4.5, 2.4, 90.0)) is ours[0]  # by its density
-    assert peers.least_as_good(ours, row("svgp", 3.9, 2.6, 90.0)) is None
