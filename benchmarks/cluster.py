@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import os
 import platform
 import re
 import tempfile
 import time
 from contextlib import ExitStack, chdir
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -29,6 +28,7 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 
 import rwf
+from benchmarks.rows import append
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
 from rwf._types import Array
@@ -193,16 +193,14 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="append the rows to this file, as JSON lines")
     arguments = parser.parse_args(given)
     if arguments.spark:
-        found = [spark()]
-        print(found[0])
-    else:
-        sizes = arguments.rows, arguments.columns, arguments.partitions
-        rows = measure(*sizes, arguments.waiting, arguments.turns)
-        print(*map(report, rows), sep="\n")
-        found = [asdict(row) for row in rows]
-    if arguments.out:
-        with arguments.out.open("a", encoding="utf-8") as lines:
-            lines.writelines(json.dumps(row) + "\n" for row in found)
+        found = spark()
+        print(found)
+        append(arguments.out, found)
+        return
+    sizes = arguments.rows, arguments.columns, arguments.partitions
+    for row in measure(*sizes, arguments.waiting, arguments.turns):
+        print(report(row))
+        append(arguments.out, row)
 
 
 if __name__ == "__main__":
