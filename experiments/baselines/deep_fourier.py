@@ -16,15 +16,9 @@ import torch
 from torch import Tensor
 
 from experiments.baselines.fourier_layers import DeepProcess, Family, start
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Schedule,
-    batches,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import batches, double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 TEST_SAMPLES = 100

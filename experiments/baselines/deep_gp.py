@@ -28,16 +28,10 @@ from typing import Self
 import numpy as np
 import torch
 
+from experiments.baselines.optimisers import Candidate, Schedule
 from experiments.baselines.svgp import FEW, centres, start_length
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Schedule,
-    batches,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.tensors import batches, double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 WIDEST = 30

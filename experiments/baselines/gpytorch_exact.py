@@ -13,7 +13,9 @@ import gpytorch
 import numpy as np
 import torch
 
-from experiments.baselines.training import BUDGET, Candidate, Schedule, double, seeded, train
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 SCHEDULE = Schedule(rate=0.1, window=20)

@@ -16,15 +16,9 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Report,
-    Schedule,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import double, seeded
+from experiments.baselines.training import BUDGET, Report, train
 from experiments.baselines.varying_lengths import KERNELS, Parameters, Profile, VaryingGP
 from rwf._types import Array
 

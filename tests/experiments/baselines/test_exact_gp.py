@@ -92,7 +92,7 @@ def test_learning_raises_the_evidence_of_every_start(rows):
     assert not facts["subset"]
 
 
-def test_many_rows_are_sampled_and_the_row_says_so(rows, monkeypatch):
+def test_many_rows_are_sampled_which_the_row_records(rows, monkeypatch):
     monkeypatch.setattr(exact_gp, "MAX_ROWS", 20)
     monkeypatch.setattr(exact_gp, "SUBSET", 20)
     facts = ExactGP("se", random_state=0, max_iter=4, short=2).fit(*rows).facts()

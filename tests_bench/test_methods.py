@@ -22,7 +22,7 @@ def test_they_are_methods_that_know_the_function(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_torch_the_error_says_what_to_install(name, monkeypatch):
+def test_without_torch_the_error_names_the_extra(name, monkeypatch):
     def absent(module):
         raise ImportError(module)
 
