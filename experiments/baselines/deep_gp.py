@@ -23,6 +23,7 @@ mixture itself would have a somewhat better one where it is skewed or has severa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -168,6 +169,7 @@ def stack(X: Array, Z: Array, n_layers: int, width: int, start: int) -> Stack:
     return Stack(layers)
 
 
+@dataclass(eq=False)
 class DeepGP:
     """A deep Gaussian process in standardised units.
 
@@ -185,31 +187,17 @@ class DeepGP:
         max_steps: an end of training beside the budget.
     """
 
-    def __init__(
-        self,
-        random_state: int,
-        layers: int = 2,
-        n_inducing: int = 100,
-        width: int | None = None,
-        batch: int | None = None,
-        n_draws: int = 100,
-        budget: float = BUDGET,
-        rate: float | None = None,
-        tolerance: float = 1e-3,
-        n_starts: int | None = None,
-        max_steps: int | None = None,
-    ) -> None:
-        self.random_state = random_state
-        self.layers = layers
-        self.n_inducing = n_inducing
-        self.width = width
-        self.batch = batch
-        self.n_draws = n_draws
-        self.budget = budget
-        self.rate = rate
-        self.tolerance = tolerance
-        self.n_starts = n_starts
-        self.max_steps = max_steps
+    random_state: int
+    layers: int = 2
+    n_inducing: int = 100
+    width: int | None = None
+    batch: int | None = None
+    n_draws: int = 100
+    budget: float = BUDGET
+    rate: float | None = None
+    tolerance: float = 1e-3
+    n_starts: int | None = None
+    max_steps: int | None = None
 
     def fit(self, X: Array, y: Array) -> Self:
         n, d = X.shape

@@ -10,6 +10,7 @@ is added.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,7 @@ SMALL = 0.15
 """The part of the variance of y that leave-one-out errors of a line may be at most."""
 
 
+@dataclass(eq=False)
 class Detrended:
     """A method that sees what a line leaves, if that is little, and else y itself.
 
@@ -28,8 +30,7 @@ class Detrended:
         method: in any units.
     """
 
-    def __init__(self, method: FunctionMethod) -> None:
-        self.method = method
+    method: FunctionMethod
 
     def fit(self, X: Array, y: Array) -> Self:
         columns = _with_constant(X)

@@ -13,6 +13,7 @@ with distance.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -33,6 +34,7 @@ LOWEST, HIGHEST = (1e-6, 1e-8), (1e4, 10.0)
 are equal."""
 
 
+@dataclass(eq=False)
 class Nearest:
     """The mean of the nearest rows, in standardised units.
 
@@ -40,8 +42,7 @@ class Nearest:
         random_state: seed of the rows that are kept back.
     """
 
-    def __init__(self, random_state: int) -> None:
-        self.random_state = random_state
+    random_state: int
 
     def fit(self, X: Array, y: Array) -> Self:
         kept = random_tenth(X, self.random_state)

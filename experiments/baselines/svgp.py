@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import gpytorch
@@ -65,6 +65,7 @@ def centres(X: Array, n_centres: int, random_state: int) -> Array:
     return found
 
 
+@dataclass(eq=False)
 class SVGP:
     """A sparse variational Gaussian process in standardised units.
 
@@ -80,27 +81,15 @@ class SVGP:
         max_steps: an end of training beside the budget.
     """
 
-    def __init__(
-        self,
-        random_state: int,
-        kernel: str = "matern32",
-        n_inducing: int = 500,
-        batch: int | None = None,
-        budget: float = BUDGET,
-        rate: float = BATCHED.rate,
-        tolerance: float = 1e-3,
-        n_starts: int | None = None,
-        max_steps: int | None = None,
-    ) -> None:
-        self.random_state = random_state
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.batch = batch
-        self.budget = budget
-        self.rate = rate
-        self.tolerance = tolerance
-        self.n_starts = n_starts
-        self.max_steps = max_steps
+    random_state: int
+    kernel: str = "matern32"
+    n_inducing: int = 500
+    batch: int | None = None
+    budget: float = BUDGET
+    rate: float = BATCHED.rate
+    tolerance: float = 1e-3
+    n_starts: int | None = None
+    max_steps: int | None = None
 
     def fit(self, X: Array, y: Array) -> Self:
         n = len(y)

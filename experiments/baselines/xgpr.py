@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Self
@@ -33,6 +34,7 @@ def padded(X: Array) -> Array:
     return np.ascontiguousarray(np.pad(X, ((0, 0), (0, missing))))
 
 
+@dataclass(eq=False)
 class XGPR:
     """xGPR's regression, in standardised units.
 
@@ -44,19 +46,11 @@ class XGPR:
         kernel: one of xGPR's names.
     """
 
-    def __init__(
-        self,
-        random_state: int,
-        n_components: int = 4096,
-        n_tuning: int = 1024,
-        n_variance: int = 512,
-        kernel: str = "RBF",
-    ) -> None:
-        self.random_state = random_state
-        self.n_components = n_components
-        self.n_tuning = n_tuning
-        self.n_variance = n_variance
-        self.kernel = kernel
+    random_state: int
+    n_components: int = 4096
+    n_tuning: int = 1024
+    n_variance: int = 512
+    kernel: str = "RBF"
 
     def fit(self, X: Array, y: Array) -> Self:
         xgpr = _library()

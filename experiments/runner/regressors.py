@@ -6,6 +6,7 @@ This is the one place where experiments set parameters of ``RWFRegressor`` and `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -20,11 +21,11 @@ REPORTED = ("n_rows", "statistics", "at_bounds", "jitter", "seconds")
 """The fields of a fit report that rows keep."""
 
 
+@dataclass(eq=False)
 class Regressor:
     """An estimator of this library, which scales its data itself, as a method."""
 
-    def __init__(self, model: RWFRegressor | RFFRegressor) -> None:
-        self.model = model
+    model: RWFRegressor | RFFRegressor
 
     def fit(self, X: Array, y: Array) -> Self:
         self.model.fit(X, y)

@@ -11,6 +11,7 @@ Targets are not divided by a standard deviation, so that they are in dB, for eve
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +37,7 @@ class Target(Protocol):
         """
 
 
+@dataclass(eq=False)
 class MelBin:
     """``mel_bin_k_mean``: the mean log-energy of band k.
 
@@ -43,8 +45,7 @@ class MelBin:
     goes, with neighbours on both sides.
     """
 
-    def __init__(self, k: int = N_BANDS // 2) -> None:
-        self.k = k
+    k: int = N_BANDS // 2
 
     @property
     def hidden(self) -> IntArray:
@@ -55,6 +56,7 @@ class MelBin:
         return band
 
 
+@dataclass(eq=False)
 class MelPCA:
     """``mel_pca_k``: the mean of principal component k of the hidden group's frames.
 
@@ -64,8 +66,7 @@ class MelPCA:
     in all splits. Its sign makes louder groups higher.
     """
 
-    def __init__(self, k: int = 0) -> None:
-        self.k = k
+    k: int = 0
 
     @property
     def hidden(self) -> IntArray:
