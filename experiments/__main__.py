@@ -157,7 +157,7 @@ def reproduce(options: argparse.Namespace) -> None:
 
 
 def peers(options: argparse.Namespace) -> None:
-    """Time other libraries where rows are missing, and print how much faster RWF is as good.
+    """Time other libraries where rows are missing, and print how much faster RWF predicts as well.
 
     Example: python -m experiments peers
     """

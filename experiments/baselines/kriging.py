@@ -18,7 +18,7 @@ class Kriging:
 
     Args:
         random_state: seed of the sample of rows on which parameters are learned.
-        n_neighbours: how many training rows each prediction uses.
+        n_neighbors: how many training rows each prediction uses.
     """
 
     random_state: int
