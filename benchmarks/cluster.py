@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import os
 import platform
 import re
 import tempfile
 import time
 from contextlib import ExitStack, chdir
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -29,6 +28,7 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 
 import rwf
+from benchmarks.rows import append
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
 from rwf._types import Array
@@ -92,8 +92,8 @@ def _late(seconds: float, block: Array) -> Array:
 
 
 def _gram(model: RWFRegressor) -> Array:
-    assert isinstance(model.model_, DenseModel)
-    return model.model_.statistics.ZtZ
+    assert isinstance(model.model_.base, DenseModel)
+    return model.model_.base.statistics.ZtZ
 
 
 def measure(rows: int, columns: int, partitions: int, waiting: float, turns: int) -> list[Row]:
@@ -170,7 +170,7 @@ def spark() -> dict[str, object]:
         names["spark"].stop()
     frame, whole = names["frame"], names["whole"]
     same = names["model"].empty_copy().partial_fit(frame, "y")
-    ours, theirs = whole.model_.statistics, same.model_.statistics
+    ours, theirs = whole.model_.base.statistics, same.model_.base.statistics
     return {
         "case": "Spark example",
         "rows": int(ours.n),
@@ -193,16 +193,14 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="append the rows to this file, as JSON lines")
     arguments = parser.parse_args(given)
     if arguments.spark:
-        found = [spark()]
-        print(found[0])
-    else:
-        sizes = arguments.rows, arguments.columns, arguments.partitions
-        rows = measure(*sizes, arguments.waiting, arguments.turns)
-        print(*map(report, rows), sep="\n")
-        found = [asdict(row) for row in rows]
-    if arguments.out:
-        with arguments.out.open("a", encoding="utf-8") as lines:
-            lines.writelines(json.dumps(row) + "\n" for row in found)
+        found = spark()
+        print(found)
+        append(arguments.out, found)
+        return
+    sizes = arguments.rows, arguments.columns, arguments.partitions
+    for row in measure(*sizes, arguments.waiting, arguments.turns):
+        print(report(row))
+        append(arguments.out, row)
 
 
 if __name__ == "__main__":

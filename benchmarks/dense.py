@@ -16,8 +16,6 @@ import itertools
 import json
 import os
 import platform
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -27,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import rwf
+from benchmarks.rows import append, in_own_process
 from benchmarks.timing import Pair, gemm_rate, typical_ratio
 from rwf._types import Array
 from rwf.data.rows import Block, blocks
@@ -55,7 +54,6 @@ DATA = Measure(0.5, 2.0, Rows())
 NOISE = 0.1
 SLICES = 10
 REPEATS = 3
-OUT = Path(__file__).parent / "dense.jsonl"
 
 
 def families(d: int) -> dict[str, Family]:
@@ -74,7 +72,7 @@ def families(d: int) -> dict[str, Family]:
 def features(name: str, p: int, X: Array, rng: np.random.Generator) -> Stack:
     """About p columns over the inputs X."""
     d = X.shape[1]
-    if name == "frame":
+    if name == "lattice":
         octaves = draw_lattice(CompactHat(), X[:10_000], p - 2, rng)
         return Stack((*octaves, ConstantFeatures(), LinearFeatures(d)))
     if name == "nystrom":
@@ -93,8 +91,8 @@ class Case:
         features: of which kind.
         inputs: d.
         limit: the largest multiple of the bare product that is allowed.
-        share: of the rows that are asked for.
-        columns: as many times as many columns as are asked for.
+        share: of the number of rows on the command line.
+        columns: the same for columns, as a multiple.
     """
 
     job: str
@@ -115,7 +113,7 @@ CASES = {
     case.name: case
     for case in (
         *(Case("pass", name, d, 1 / 0.75) for d in (1, 10) for name in GRADED),
-        Case("pass", "frame", 1, 1 / 0.75),
+        Case("pass", "lattice", 1, 1 / 0.75),
         *(Case("pass", "db4", d, None, 0.2) for d in (1, 10)),
         *(Case("pass", "nystrom", d, None, 0.2) for d in (1, 10)),
         *(Case("threads", "Mexican hat", d, 1 / 1.7) for d in (1, 10)),
@@ -152,11 +150,11 @@ class Row:
         return self.limit is None or self.ratio <= self.limit
 
 
-def bare_syrk(n: int, p: int, dtype: type[np.floating] = np.float64) -> Callable[[], None]:
+def bare_syrk(n: int, p: int) -> Callable[[], None]:
     """The products alone, of as many rows at a time as in a pass."""
     size = len(row_buffer(p))
-    Z = np.random.default_rng(0).normal(size=(min(n, size), p)).astype(dtype)
-    G = np.zeros((p, p), dtype=dtype, order="F")
+    Z = np.random.default_rng(0).normal(size=(min(n, size), p))
+    G = np.zeros((p, p), order="F")
 
     def job() -> None:
         for start in range(0, n, size):
@@ -182,10 +180,13 @@ def bare_trmm(n: int, p: int) -> Callable[[], None]:
 
 def model(stack: Stack, rows: Block) -> DenseModel:
     """A model of given variances, that only has to predict."""
-    shape = Hyperparameters(stack, np.zeros(len(stack.maps)), np.full(1, np.log(NOISE)))
-    scaler = Standardizer.learn(rows, ard=True)
-    statistics = accumulate(stack, blocks(rows, stack.n_features), 1)
-    return DenseModel(scaler, shape, statistics, learn_priors=False)
+    hyperparameters = Hyperparameters(stack, np.zeros(len(stack.maps)), np.full(1, np.log(NOISE)))
+    return DenseModel(
+        units=Standardizer.learn(rows, ard=True),
+        hyperparameters=hyperparameters,
+        statistics=accumulate(stack, blocks(rows, stack.n_features), 1),
+        learn_variances=False,
+    )
 
 
 def jobs(case: Case, stack: Stack, rows: Block) -> tuple[str, list[Pair]]:
@@ -203,7 +204,7 @@ def jobs(case: Case, stack: Stack, rows: Block) -> tuple[str, list[Pair]]:
         whole_evidence = partial(evidence, stack, rows, stack.groups, priors, log_noise)
         return "dsyrk", [(whole_evidence, bare_syrk(len(rows), p))] * REPEATS
     fitted, trmm = model(stack, rows.part(slice(0, 20 * p))), bare_trmm(n, p)
-    fitted.predict(rows.X[:2])  # tune
+    fitted.predict(rows.X[:2])  # compile, and fit the variances
     return "dtrmm", [(partial(fitted.predict, part.X), trmm) for part in slices]
 
 
@@ -212,7 +213,7 @@ def one_pass(stack: Stack, rows: Block) -> None:
 
 
 def on_threads(threads: int, stack: Stack, rows: Block) -> None:
-    """The pass by so many threads, each with every so-manieth block."""
+    """The pass on several threads, which take turns at blocks."""
 
     def share(worker: int) -> None:
         mine = itertools.islice(blocks(rows, stack.n_features), worker, None, threads)
@@ -257,19 +258,12 @@ def report(row: Row) -> str:
     )
 
 
-def in_own_process(name: str, n: int, p: int) -> Row:
-    sizes = ["--rows", str(n), "--columns", str(p)]
-    command = [sys.executable, "-m", "benchmarks.dense", name, "--here", *sizes]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return Row(**json.loads(lines))
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks dense", description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help="all, if none is named")
     parser.add_argument("--rows", type=int, default=10**6)
     parser.add_argument("--columns", type=int, default=1000)
-    parser.add_argument("--out", type=Path, help=f"append rows here, as JSON lines: {OUT.name}")
+    parser.add_argument("--out", type=Path, help="append the rows to this file, as JSON lines")
     parser.add_argument("--here", action="store_true", help="one case in this process, as JSON")
     given = parser.parse_args(arguments)
     if given.here:
@@ -280,11 +274,10 @@ def main(arguments: list[str] | None = None) -> None:
             print(json.dumps(asdict(measure(case, given.rows, given.columns))))
         return
     for name in given.cases:
-        row = in_own_process(name, given.rows, given.columns)
+        sizes = ["--rows", given.rows, "--columns", given.columns]
+        row = in_own_process(Row, "benchmarks.dense", [name, "--here", *sizes])
         print(report(row), "" if row.within else " TOO MUCH", flush=True)
-        if given.out:
-            with given.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(row)) + "\n")
+        append(given.out, row)
 
 
 if __name__ == "__main__":

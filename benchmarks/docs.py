@@ -6,16 +6,12 @@ Example: python -m benchmarks docs
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import TypeVar
 
 from benchmarks import cluster, dense, install, large, tree
+from benchmarks.rows import newest
 
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "speed.md"
-
-Row = TypeVar("Row", cluster.Row, dense.Row, install.Row, large.Row, tree.Row)
+PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
 
 JOBS = {
     "pass": "build Z, accumulate moments",
@@ -25,62 +21,41 @@ JOBS = {
 }
 
 DENSE = """\
-A pass over N rows of D columns takes at least one `syrk`, whatever its features are. Times are
-multiples of that bare product, or of the one that is named, of the same shape and in the same run.
-Z is made in blocks that stay in cache, in memory that is asked for once, with the targets as
-further columns, so that one product gives all moments. Projected features are whitened row by row,
-a triangular product as large as the `syrk`, and db4 looks up a table once per input: these two have
-no limit."""
+A pass over N rows of D columns needs at least one `syrk`, whatever the features are. Times are
+multiples of that bare product, or of the one in the last column, of the same shape in the same run.
+Z is computed in blocks that stay in cache, in memory that is allocated once, with the targets as
+further columns, so that one product gives all moments. Nyström features need a further triangular
+product per row, as large as the `syrk`, and db4 one table lookup per input: these two have no
+limit."""
 
 LARGE = f"""\
 `RWFRegressor({large.COLUMNS}).fit(folder, "y")` for a folder of Parquet files with {large.INPUTS}
-columns in single precision: one pass checks and counts rows and draws a sample, the shape is
-learned on that, and one pass gives the moments. Memory is the largest that the process ever had,
-libraries included. RMSE is against the signal without its noise of {large.NOISE}."""
+columns in single precision: one pass checks and counts the rows and draws a sample, the
+hyperparameters are fitted to that, and one pass gives the moments. Memory is the peak of the
+process, libraries included. RMSE is against the signal without its noise of {large.NOISE}."""
 
 SIZES = """\
 The same pass of Mexican hats by its size, on one core: how much of its time a bare `dsyrk` takes,
 and its flops, N·D·(D + 1), against the rate of the machine's own dgemm."""
 
 CLUSTER = """\
-A pass over a Dask array on clusters of processes on one machine, beside one worker in the same
-turn. *Waiting* partitions sleep before they are there, as if they came from a slow disk."""
+A pass over a Dask array on clusters of processes on one machine, relative to one worker.
+*Waiting* partitions sleep before they are computed, as if they came from a slow disk."""
 
 INSTALL = f"""\
-What a new virtual environment takes. pip downloads every wheel, so that its seconds are as much
-those of the network. Starting is the fastest of {install.REPEATS} processes, by the wall clock and
-by CPU time."""
-
-
-def dense_rows() -> list[dense.Row]:
-    return _newest(HERE / "dense.jsonl", dense.Row)
-
-
-def tree_rows() -> list[tree.Row]:
-    return _newest(HERE / "tree.jsonl", tree.Row)
-
-
-def large_rows() -> list[large.Row]:
-    return _newest(HERE / "large.jsonl", large.Row)
-
-
-def cluster_rows() -> list[cluster.Row]:
-    return _newest(HERE / "cluster.jsonl", cluster.Row)
-
-
-def install_rows() -> list[install.Row]:
-    return _newest(HERE / "install.jsonl", install.Row)
+A new virtual environment. pip downloads every wheel, so that its seconds include the network.
+Start-up is the fastest of {install.REPEATS} processes, by the wall clock and by CPU time."""
 
 
 def stored_page() -> str:
     """The page that the stored rows make."""
-    return page(dense_rows(), tree_rows(), large_rows(), cluster_rows(), install_rows())
-
-
-def _newest(path: Path, row: type[Row]) -> list[Row]:
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    own = [line for line in lines if line.keys() == row.__dataclass_fields__.keys()]
-    return [row(**line) for line in {line["case"]: line for line in own}.values()]
+    return page(
+        newest("dense", dense.Row),
+        newest("tree", tree.Row),
+        newest("large", large.Row),
+        newest("cluster", cluster.Row),
+        newest("install", install.Row),
+    )
 
 
 def page(
@@ -106,7 +81,7 @@ def _dense(rows: list[dense.Row]) -> list[str]:
     bounded = [row for row in rows if row.job != "size"]
     sizes = [row for row in rows if row.job == "size"]
     return [
-        "## The dense engine",
+        "## The dense solver",
         "",
         DENSE,
         "",
@@ -128,7 +103,7 @@ def _dense(rows: list[dense.Row]) -> list[str]:
             for row in sizes
         ),
         "",
-        f"Cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with other work beside.",
+        f"Cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with other load.",
         "Again: `python -m benchmarks dense --out benchmarks/dense.jsonl`, on a quiet machine.",
     ]
 
@@ -147,7 +122,7 @@ def _limit(row: dense.Row) -> str:
 def _tree(rows: list[tree.Row]) -> list[str]:
     rates = [row.gemm_gflops for row in rows]
     return [
-        "## The tree engine",
+        "## The multifrontal solver",
         "",
         "CPU seconds of one core, and bytes. *Work* is assembly, factor and selected inverse.",
         "",
@@ -182,7 +157,7 @@ def _large(rows: list[large.Row]) -> list[str]:
         ),
         "",
         f"{rows[0].cores} cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with "
-        "other work beside. Again:",
+        "other load. Again:",
         "`python -m benchmarks large --out benchmarks/large.jsonl`.",
     ]
 
@@ -202,8 +177,7 @@ def _cluster(rows: list[cluster.Row]) -> list[str]:
             for row in rows
         ),
         "",
-        f"{rows[0].cores} cores, with other work beside: loads of {min(loads):.0f} to "
-        f"{max(loads):.0f}. Again:",
+        f"{rows[0].cores} cores, load average {min(loads):.0f} to {max(loads):.0f}. Again:",
         "`python -m benchmarks cluster --out benchmarks/cluster.jsonl`.",
     ]
 
@@ -223,7 +197,7 @@ def _install(rows: list[install.Row]) -> list[str]:
             for row in rows
         ),
         "",
-        f"Python {rows[0].python}, with other work beside: a load of "
+        f"Python {rows[0].python}, load average "
         f"{max(row.load for row in rows):.0f}. `import` is of `RWFRegressor`. Again:",
         "`python -m benchmarks install --out benchmarks/install.jsonl`.",
     ]

@@ -1,5 +1,4 @@
-"""Print what installing takes, of time and of disk, and how long the library and the command take
-to start.
+"""Print time and disk space of an installation, and the start-up times of library and command.
 
 Every case is a new virtual environment, into which pip installs this checkout with wheels from the
 package index, none of them from pip's cache. Example: python -m benchmarks install --out rows.jsonl
@@ -16,10 +15,11 @@ import subprocess
 import tempfile
 import time
 import venv
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import rwf
+from benchmarks.rows import append
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -32,7 +32,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Row:
-    """One environment: seconds by the wall clock, unless they are said to be of CPU time.
+    """One environment: seconds by the wall clock, unless they are CPU time.
 
     Args:
         case: what was typed.
@@ -136,9 +136,7 @@ def main(given: list[str] | None = None) -> None:
     for case in CASES:
         row = measure(case)
         print(report(row), flush=True)
-        if arguments.out:
-            with arguments.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(row)) + "\n")
+        append(arguments.out, row)
 
 
 if __name__ == "__main__":

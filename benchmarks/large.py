@@ -11,8 +11,6 @@ import argparse
 import json
 import platform
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -23,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rwf
+from benchmarks.rows import append, in_own_process
 from benchmarks.timing import gemm_rate, seconds
 from rwf import RWFRegressor
 from rwf.linalg.threads import cores
@@ -121,7 +120,7 @@ def measure(folder: Path, rows: int, columns: int = COLUMNS) -> Row:
 
 
 def _peak_memory() -> int:
-    """The largest memory of this program; what ``getrusage`` says may be that of its parent."""
+    """The largest memory of this program; ``getrusage`` may give that of its parent."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -132,15 +131,9 @@ def _peak_memory() -> int:
 def in_a_process(rows: int, columns: int = COLUMNS) -> Row:
     """The same in a process of its own, with files of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "benchmarks.large", "--rows", str(rows), "--columns"]
         write(Path(folder), rows)
-        found = subprocess.run(
-            [*command, str(columns), "--folder", folder],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    return Row(**json.loads(found.stdout))
+        given = ["--rows", rows, "--columns", columns, "--folder", folder]
+        return in_own_process(Row, "benchmarks.large", given)
 
 
 def report(row: Row) -> str:
@@ -165,9 +158,7 @@ def main(given: list[str] | None = None) -> None:
     for rows in [arguments.rows] if arguments.rows else CASES:
         row = in_a_process(rows, arguments.columns)
         print(report(row), flush=True)
-        if arguments.out:
-            with arguments.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(row)) + "\n")
+        append(arguments.out, row)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Print what the tree engine takes of one core and of memory, beside what it is allowed.
+"""Print CPU time and memory of the multifrontal solver, beside their limits.
 
 Seconds are CPU time. Those allowed are stated for a core of 60 GFLOP/s and scaled by the rate of
 this machine's own ``dgemm``, measured in the same process. Every case runs in a process of its own,
@@ -13,8 +13,6 @@ import json
 import os
 import platform
 import resource
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import rwf
+from benchmarks.rows import append, in_own_process
 from benchmarks.timing import gemm_rate, seconds
 from rwf._types import Array
 from rwf.data.rows import Block
@@ -85,7 +84,7 @@ class Row:
     columns: int
     inputs: int
     largest_front: int
-    frame: float
+    lattice: float
     dissect: float
     assemble: float
     factor: float
@@ -136,15 +135,15 @@ def line(n: int) -> tuple[Array, Array]:
 
 def features(X: Array, columns: int) -> Stack:
     wavelet = CompactHat() if X.shape[1] == 1 else Bump()
-    frame = draw_multifrontal_lattice(wavelet, X, columns, np.random.default_rng(2))
-    return Stack((*frame, ConstantFeatures(), LinearFeatures(X.shape[1])))
+    lattice = draw_multifrontal_lattice(wavelet, X, columns, np.random.default_rng(2))
+    return Stack((*lattice, ConstantFeatures(), LinearFeatures(X.shape[1])))
 
 
 def measure(name: str, case: Case) -> Row:
     X, y = line(case.rows) if case.rows else elevation()
     rows, d = Block(X, y, np.ones(len(X))), X.shape[1]
     run(rows.part(slice(0, 2000)), AtomTree.of(features(X[:2000], 300), d, 30), 100)  # compile
-    frame, stack = seconds(lambda: features(X, case.columns))
+    lattice, stack = seconds(lambda: features(X, case.columns))
     dissect, tree = seconds(lambda: AtomTree.of(stack, d))
     runs, rates = [], [gemm_rate()]
     for _ in range(case.repeats):
@@ -162,7 +161,7 @@ def measure(name: str, case: Case) -> Row:
         columns=tree.n_features,
         inputs=d,
         largest_front=int(tree.dissection.fronts.max()),
-        frame=frame,
+        lattice=lattice,
         dissect=dissect,
         assemble=assemble,
         factor=factor,
@@ -180,8 +179,7 @@ def measure(name: str, case: Case) -> Row:
 
 def run(rows: Block, tree: AtomTree, predicted: int) -> tuple[float, float, float, float]:
     """Seconds of assembly, factor with solution, inverse, and predictions."""
-    start = power_law(tree.columns.features)
-    prior_variances = start.prior_variances(tree.columns.features.groups)
+    prior_variances = power_law(tree.columns.features).prior_variances(tree.columns.features.groups)
     X_new = rows.X[np.random.default_rng(3).integers(len(rows), size=predicted)]
     assemble, moments = seconds(lambda: accumulate_tree(tree, [rows], 1))
     factor, posterior = seconds(lambda: moments.posterior(0, prior_variances, NOISE))
@@ -210,12 +208,6 @@ def slope(found: list[Row], by: str) -> float:
     return float(np.polyfit(np.log(sizes), np.log([row.work for row in found]), 1)[0])
 
 
-def in_own_process(name: str) -> Row:
-    command = [sys.executable, "-m", "benchmarks.tree", name, "--here"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return Row(**json.loads(lines))
-
-
 def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks tree", description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
@@ -229,12 +221,10 @@ def main(given: list[str] | None = None) -> None:
         return
     found = []
     for name in arguments.cases:
-        row = in_own_process(name)
+        row = in_own_process(Row, "benchmarks.tree", [name, "--here"])
         found.append(row)
         print(report(row), "" if row.within else " TOO MUCH", flush=True)
-        if arguments.out:
-            with arguments.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(row)) + "\n")
+        append(arguments.out, row)
     for by in ("rows", "columns", "both"):
         series = [row for row in found if row.case.startswith(f"{by} ")]
         if len(series) > 1:

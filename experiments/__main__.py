@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
-from experiments.plan import Suite, load_suite, suite_names
-from experiments.run import Run
-from experiments.store import RESULTS, Row, read, results_file, rewrite
+from experiments.runner.plan import Suite, load_suite, suite_names
+from experiments.runner.run import Run
+from experiments.runner.store import RESULTS, Row, read, results_file, rewrite
 
 HOURS = 2.0
 """After so long :func:`reproduce` begins no more runs."""
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> None:
 
     Example: python -m experiments run --suite tables --jobs 2
     """
-    from experiments.session import pending
+    from experiments.runner.session import pending
 
     if options.timit is not None:
         _name_timit(options.timit)
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _name_timit(path: Path) -> None:
     """Tell the processes of the runs where the user's copy of TIMIT is."""
-    from experiments.speech import TIMIT_VARIABLE
+    from experiments.data.speech import TIMIT_VARIABLE
 
     if not path.exists():
         raise ValueError(
@@ -145,7 +145,7 @@ def reproduce(options: argparse.Namespace) -> None:
 
     Example: python -m experiments reproduce
     """
-    from experiments.session import pending
+    from experiments.runner.session import pending
 
     until = math.inf if options.full else time.monotonic() + 3600 * HOURS
     for name in (*REPRODUCED, *(FULL if options.full else ())):
@@ -157,12 +157,12 @@ def reproduce(options: argparse.Namespace) -> None:
 
 
 def peers(options: argparse.Namespace) -> None:
-    """Time other libraries where rows are missing, and print how much faster RWF is as good.
+    """Time other libraries where rows are missing, and print how much faster RWF predicts as well.
 
     Example: python -m experiments peers
     """
-    from experiments.peers import SUITES, ratios
-    from experiments.session import pending
+    from experiments.reporting.peers import SUITES, ratios
+    from experiments.runner.session import pending
 
     for suite in map(load_suite, SUITES):
         _do(suite, pending(suite.runs(), suite.rows(options.results)), options)
@@ -176,7 +176,7 @@ def _do(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from experiments.session import Conditions, dgemm_gflops, perform
+    from experiments.runner.session import Conditions, dgemm_gflops, perform
 
     console = Console(stderr=True)
     console.print(f"{suite.name}: {len(todo)} runs to do.")
@@ -210,7 +210,8 @@ def table(options: argparse.Namespace) -> None:
 
     Example: python -m experiments table --suite tables --measures rmse,fit_seconds
     """
-    from experiments.tables import MEASURES, conditions, failures, suite_tables
+    from experiments.reporting.cells import MEASURES
+    from experiments.reporting.tables import conditions, failures, suite_tables
 
     suite = load_suite(options.suite)
     rows = suite.rows(options.results)
@@ -239,7 +240,7 @@ def theory(options: argparse.Namespace) -> None:
 
     Example: python -m experiments theory
     """
-    from experiments.theory import draw, run
+    from experiments.reporting.theory import draw, run
 
     for row in run(options.results):
         quantile, bound = cast(float, row["quantile"]), cast(float, row["rows"])
@@ -252,7 +253,7 @@ def curves(options: argparse.Namespace) -> None:
 
     Example: python -m experiments curves
     """
-    from experiments.curves import run
+    from experiments.reporting.curves import run
 
     for row in run(options.results):
         print(row["method"])
@@ -263,7 +264,7 @@ def figures(options: argparse.Namespace) -> None:
 
     Example: python -m experiments figures
     """
-    from experiments.figures import draw_all, draw_maps
+    from experiments.reporting.figures import draw_all, draw_maps
 
     for path in [*draw_all(options.results), *draw_maps(options.results)]:
         print(path.name)
@@ -274,7 +275,7 @@ def docs(options: argparse.Namespace) -> None:
 
     Example: python -m experiments docs
     """
-    from experiments.docs import rewrite_pages
+    from experiments.reporting.docs import rewrite_pages
 
     for page in rewrite_pages(options.results):
         print(page.name)
@@ -285,8 +286,8 @@ def report(options: argparse.Namespace) -> None:
 
     Example: python -m experiments report
     """
-    from experiments.figures import draw_all
-    from experiments.page import write_page
+    from experiments.reporting.figures import draw_all
+    from experiments.reporting.page import write_page
 
     draw_all(options.results)
     docs(options)

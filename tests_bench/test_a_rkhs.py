@@ -11,7 +11,7 @@ from scipy.integrate import quad, quad_vec
 from experiments.baselines.a_rkhs import AdaptiveRKHS, FilteredMatern32, answers
 from experiments.baselines.matern_fourier import Waves
 from experiments.baselines.standardized import Standardized
-from experiments.baselines.training import double
+from experiments.baselines.tensors import double
 from rwf.datasets import multi_step
 
 A, B = -0.7, 1.6

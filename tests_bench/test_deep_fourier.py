@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from experiments.baselines.deep_fourier import DeepFourierGP
 from experiments.baselines.idd_gp import IDDGP
 from experiments.baselines.matern_fourier import Matern32
-from experiments.baselines.training import double
+from experiments.baselines.tensors import double
 
 
 def test_a_prediction_is_a_mixture_over_samples():
@@ -31,7 +31,7 @@ def test_a_prediction_is_a_mixture_over_samples():
     assert_allclose(model.predict(X)[1] ** 2, [0.8, 4.8])
 
 
-def test_a_fit_says_how_it_ended(surface):
+def test_a_fit_reports_how_it_ended(surface):
     X, y, _ = surface
     facts = IDDGP(0, n_starts=2, n_frequencies=3, max_steps=5).fit(X, y).facts()
     assert facts["n_features"] == 7

@@ -14,9 +14,9 @@ from experiments.baselines.deep_gp import (
     mixture_moments,
     stack,
 )
-from experiments.baselines.svgp import SparseGP
-from experiments.baselines.training import double, seeded
-from experiments.methods import make
+from experiments.baselines.sparse_gp import SparseGP
+from experiments.baselines.tensors import double, seeded
+from experiments.runner.methods import make
 from rwf.diagnostics.metrics import linear_reference, rmse
 
 M, D = 12, 2

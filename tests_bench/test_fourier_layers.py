@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 
 from experiments.baselines.fourier_layers import DeepProcess, Layer, start
 from experiments.baselines.matern_fourier import Matern32, Waves
-from experiments.baselines.training import double, seeded
+from experiments.baselines.tensors import double, seeded
 
 LENGTH, NOISE = 0.1, 0.04
 
@@ -139,7 +139,7 @@ def test_a_sample_goes_through_identity_mix_and_squash():
         assert_allclose(one, other.expand(3, 3), atol=1e-3)
 
 
-def test_hidden_layers_spread_their_samples_as_their_marginals_say():
+def test_hidden_layers_spread_their_samples_as_their_marginals_do():
     model = random_model(1, 2)
     linear = replace(model.layers[1], factor=torch.zeros_like(model.layers[1].factor))
     model = replace(model, layers=(model.layers[0], linear))

@@ -13,7 +13,7 @@ from scipy.stats import gamma, multivariate_normal, norm
 from experiments.baselines.exact_gp import ExactGP
 from experiments.baselines.ns_gp import NonStationaryGP
 from experiments.baselines.standardized import Standardized
-from experiments.baselines.training import double
+from experiments.baselines.tensors import double
 from experiments.baselines.varying_lengths import KERNELS, Parameters, VaryingGP, correlation
 from rwf.datasets import multi_step
 
@@ -169,7 +169,7 @@ def test_predictions_are_the_gaussian_conditional(rng):
     assert_allclose(model.predict(at)[1] ** 2, std**2 + noise)
 
 
-def test_many_rows_are_sampled_and_the_row_says_so(rng):
+def test_many_rows_are_sampled_which_the_row_records(rng):
     X = rng.normal(3, 2, (60, 2))
     model = NonStationaryGP(0, max_rows=40, learning_rows=30, max_steps=3)
     facts = model.fit(X, np.sin(X[:, 0])).facts()

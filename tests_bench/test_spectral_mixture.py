@@ -14,8 +14,8 @@ from experiments.baselines.spectral_mixture import (
     cosine_features,
     start,
 )
-from experiments.baselines.training import double
-from experiments.methods import make
+from experiments.baselines.tensors import double
+from experiments.runner.methods import make
 
 Q = 3
 UNBOUND = {"budget": 1e4}  # so that steps end a training, on a busy machine too
@@ -118,7 +118,7 @@ def test_a_surface_is_found_within_its_error_bars(surface):
     assert not facts["subset"]
 
 
-def test_many_rows_are_sampled_and_the_row_says_so(surface, monkeypatch):
+def test_many_rows_are_sampled_which_the_row_records(surface, monkeypatch):
     monkeypatch.setattr(spectral_mixture, "MAX_ROWS", 80)
     monkeypatch.setattr(spectral_mixture, "SUBSET", 60)
     facts = make("sm", {**UNBOUND, "max_steps": 3, "n_starts": 1}, 0).fit(*surface[:2]).facts()

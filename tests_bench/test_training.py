@@ -1,4 +1,4 @@
-"""Training by gradients: where it arrives, when it says so, and what it keeps."""
+"""Training by gradients: convergence, budgets, and the parameters that are kept."""
 
 import math
 
@@ -7,7 +7,9 @@ import torch
 from numpy.testing import assert_allclose
 
 from experiments.baselines import training
-from experiments.baselines.training import Candidate, Schedule, batches, double, seeded, train
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import seeded
+from experiments.baselines.training import train
 
 TARGET = torch.tensor([3.0, -2.0], dtype=torch.float64)
 
@@ -23,7 +25,7 @@ def bowl(noise=0.0, at=(0.0, 0.0), scale=1.0, smooth=False):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_it_arrives_at_the_minimum_and_says_so(noise):
+def test_it_reports_convergence_at_the_minimum(noise):
     with seeded(1):
         place, report = train(lambda _: bowl(noise), 60, Schedule(rate=0.05, window=100))
     assert report.converged
@@ -79,7 +81,7 @@ def test_a_smooth_loss_that_fails_is_left_from_its_lowest_point():
 
 
 @pytest.mark.parametrize("smooth", [False, True])
-def test_without_time_it_says_that_it_has_not_converged(smooth):
+def test_without_time_the_report_has_no_convergence(smooth):
     place, report = train(lambda _: bowl(smooth=smooth), budget=0.0)
     assert not report.converged
     assert report.steps == 1
@@ -169,7 +171,7 @@ def test_an_error_on_rows_kept_back_is_what_is_watched():
     assert float(place) < 1.2
 
 
-def test_a_start_that_rows_kept_back_like_best_is_kept():
+def test_a_start_with_the_best_held_out_error_is_kept():
     place = torch.ones(1, dtype=torch.float64, requires_grad=True)
     watch = lambda: abs(place.item() - 1.0)  # noqa: E731 - and every step leads away from 1
     candidate = Candidate(place, lambda: ((place - 3) ** 2).sum(), [place], watch)
@@ -212,38 +214,3 @@ def test_companions_step_along_and_are_kept_too():
     candidate = Candidate(None, loss, [ours], companions=[companion])
     train(lambda _: candidate, 60, Schedule(rate=0.05, window=50))
     assert_allclose([float(ours), float(theirs)], [1, 2], atol=0.02)
-
-
-def test_batches_take_every_row_once_before_any_twice():
-    with seeded(0):
-        drawn = batches(23, 5)
-        first = torch.cat([next(drawn) for _ in range(4)])
-        second = torch.cat([next(drawn) for _ in range(4)])
-    assert len(set(first.tolist())) == len(first) == 20
-    assert first.tolist() != second.tolist()
-    assert next(batches(23, 100)).tolist() == list(range(23))
-
-
-def test_a_seed_gives_the_same_draws_and_leaves_those_outside_alone():
-    torch.manual_seed(5)
-    expected = torch.randn(3)
-    torch.manual_seed(5)
-    with seeded(1):
-        first = torch.randn(3)
-    assert torch.equal(torch.randn(3), expected)
-    with seeded(1):
-        assert torch.equal(torch.randn(3), first)
-    with seeded(2):
-        assert not torch.equal(torch.randn(3), first)
-
-
-def test_threads_are_those_of_the_environment(monkeypatch):
-    before = torch.get_num_threads()
-    monkeypatch.setenv("OMP_NUM_THREADS", str(before + 1))
-    with seeded(0):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
-
-
-def test_numbers_are_in_double_precision(rng):
-    assert double(rng.normal(size=3).astype("float32")).dtype == torch.float64

@@ -2,7 +2,7 @@
 
 The mean is that of ``HistGradientBoostingRegressor`` with its defaults. It gives no variance: the
 standard deviation is that of the residuals of a 5-fold cross-validation on the training rows, the
-same everywhere, so its intervals are honest on average and blind to where the data are.
+same everywhere, so its intervals are calibrated on average, but not locally.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ SMALLEST = 1e-12
 """Of a², in variances of y, so that a constant series has a density."""
 
 REACH = 40 / np.sqrt(3)
-"""Distance, in lengths, beyond which k is below 1e-16 and rows say nothing about a variance."""
+"""Distance, in lengths, beyond which k is below 1e-16 and rows do not change a variance."""
 
 AT_ONCE = 100
 """Points whose variances are found together: celerite2 has no linear-time way, and solves with

@@ -16,15 +16,9 @@ import torch
 from torch import Tensor
 
 from experiments.baselines.fourier_layers import DeepProcess, Family, start
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Schedule,
-    batches,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import batches, double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 TEST_SAMPLES = 100
@@ -57,7 +51,7 @@ class DeepFourierGP:
         n_frequencies: of the waves of each process.
         n_samples: of the hidden layers, in training.
         rate: of Adam.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         max_steps: an end of training beside the budget.
     """
 

@@ -23,21 +23,16 @@ mixture itself would have a somewhat better one where it is skewed or has severa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import torch
 
+from experiments.baselines.optimisers import Candidate, Schedule
 from experiments.baselines.svgp import FEW, centres, start_length
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Schedule,
-    batches,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.tensors import batches, double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 WIDEST = 30
@@ -58,8 +53,8 @@ NOISE = 0.05
 EXACT_STEPS, NOISY_STEPS = (1024, 0.01), (256, 0.03)
 """Rows of a step and the rate of Adam: of few columns, and of more.
 
-With many columns a step is dear, and many noisy ones settle sooner, at a higher bound. With few
-they settle at a lower one: a function of one column that jumps wants exact steps.
+With many columns a step is dear, and many noisy ones converge sooner, at a higher bound. With few
+they converge to a lower one: a function of one column that jumps wants exact steps.
 """
 
 POINTS = 50_000
@@ -174,6 +169,7 @@ def stack(X: Array, Z: Array, n_layers: int, width: int, start: int) -> Stack:
     return Stack(layers)
 
 
+@dataclass(eq=False)
 class DeepGP:
     """A deep Gaussian process in standardised units.
 
@@ -186,36 +182,22 @@ class DeepGP:
         n_draws: Gaussians in the mixture of a prediction.
         budget: seconds of training.
         rate: of Adam; by default 0.01 for few columns, and else 0.03.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         n_starts: lengths to start from, which compete; by default 3 for few columns, and else 1.
         max_steps: an end of training beside the budget.
     """
 
-    def __init__(
-        self,
-        random_state: int,
-        layers: int = 2,
-        n_inducing: int = 100,
-        width: int | None = None,
-        batch: int | None = None,
-        n_draws: int = 100,
-        budget: float = BUDGET,
-        rate: float | None = None,
-        tolerance: float = 1e-3,
-        n_starts: int | None = None,
-        max_steps: int | None = None,
-    ) -> None:
-        self.random_state = random_state
-        self.layers = layers
-        self.n_inducing = n_inducing
-        self.width = width
-        self.batch = batch
-        self.n_draws = n_draws
-        self.budget = budget
-        self.rate = rate
-        self.tolerance = tolerance
-        self.n_starts = n_starts
-        self.max_steps = max_steps
+    random_state: int
+    layers: int = 2
+    n_inducing: int = 100
+    width: int | None = None
+    batch: int | None = None
+    n_draws: int = 100
+    budget: float = BUDGET
+    rate: float | None = None
+    tolerance: float = 1e-3
+    n_starts: int | None = None
+    max_steps: int | None = None
 
     def fit(self, X: Array, y: Array) -> Self:
         n, d = X.shape

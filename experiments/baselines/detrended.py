@@ -1,4 +1,4 @@
-r"""A straight line under methods that have none, where a line says most of it.
+r"""A straight line under methods that have none, where a line explains most of the target.
 
 A neural or deep process spends its parameters on a plane before it finds what is left of it, and
 may end behind least squares. Where leave-one-out errors of least squares are below 15 % of the
@@ -10,6 +10,7 @@ is added.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,7 @@ SMALL = 0.15
 """The part of the variance of y that leave-one-out errors of a line may be at most."""
 
 
+@dataclass(eq=False)
 class Detrended:
     """A method that sees what a line leaves, if that is little, and else y itself.
 
@@ -28,8 +30,7 @@ class Detrended:
         method: in any units.
     """
 
-    def __init__(self, method: FunctionMethod) -> None:
-        self.method = method
+    method: FunctionMethod
 
     def fit(self, X: Array, y: Array) -> Self:
         columns = _with_constant(X)

@@ -21,12 +21,12 @@ Adam goes to the largest posterior density,
     \frac{1}{2\sigma^2} \sum_n (y_n - f(x_n))^2 + \tfrac12 \sum_k \|\Theta_k\|^2 \to \min.
 
 Its first steps would all be spent on the last map, for which, given the others, there is a closed
-form: the draw of Θ_L is first moved to what some of the rows say of it, by ridge regression of
-their residuals. What is kept is where the error of a tenth of the rows, held back, is least. The
+form: the draw of Θ_L is first moved to its estimate from some of the rows, by ridge regression of
+their residuals. What is kept is where the error of a tenth of the rows, held out, is least. The
 same rows choose ℓ, a, σ² and the depth among random ones.
 
 Members of the ensemble differ in all their draws. Their mean is the prediction, their variance
-that of f, and the noise that makes the held-back rows most probable is added. Reference: Chen,
+that of f, and the noise that makes the held-out rows most probable is added. Reference: Chen,
 Mahmood, Tsamados and Takao (2024), Deep random features for scalable interpolation of
 spatiotemporal data, arXiv:2412.11350. Theirs is for maps of the Earth; here lengths are in units of
 the square root of a layer's number of inputs, so that one ℓ serves wide and narrow layers, and a
@@ -38,33 +38,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Self
 
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
-from scipy.stats.qmc import LatinHypercube
 from torch import Tensor
 
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Report,
-    Schedule,
-    batches,
-    seeded,
-    train,
-)
-from experiments.splits import random_tenth
+from experiments.baselines.cosine_network import Choice, Network, choices
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import batches, seeded
+from experiments.baselines.training import BUDGET, Report, train
+from experiments.data.splits import random_tenth
 from rwf._types import Array
-
-LENGTHS, AMPLITUDES, NOISES, DEPTHS = (0.1, 10.0), (0.1, 1.0), (1e-3, 0.3), (2, 4)
-"""Bounds of ℓ, a and σ², between which their logarithms are uniform, and the numbers of layers.
-
-σ² goes further up than the authors', as tables are noisier than theirs, and less far down, where it
-would regularise nothing.
-"""
 
 SEARCH = 1 / 3
 """The part of the budget in which choices compete and the best is trained: the first member.
@@ -73,124 +60,20 @@ Half of it is for the competition, so that each of five members has a sixth of t
 """
 
 BATCH, WINDOW = 128, 300
-"""Rows of a step, and steps after which the held-back rows are asked.
+"""Rows of a step, and steps between evaluations on the held-out rows.
 
 Maps come from far: a draw of N(0, 1) is much longer than the Θ of the largest density, and many
 cheap steps bring it there sooner than few exact ones.
 """
 
 DECAY, N_DECAYS = 0.2, 2
-"""Of the rate, where they say that nothing was gained: few rows say so by chance, too."""
+"""Of the rate, where the held-out score did not improve; with few rows, that may be chance."""
 
 START_ROWS = 4000
 """Rows that place the last map at the start."""
 
 AT_ONCE = 5000
 """Rows that are predicted together."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What held-back rows choose.
-
-    Args:
-        length: ℓ, in units of the square root of the number of inputs of a layer.
-        amplitude: a.
-        noise: σ², in variances of y, of the loss only.
-        n_layers: L.
-    """
-
-    length: float
-    amplitude: float
-    noise: float
-    n_layers: int
-
-
-def choices(n: int, rng: np.random.Generator) -> list[Choice]:
-    """One in the middle, and n − 1 that fill the ranges evenly: a Latin hypercube."""
-    low, high = np.log([LENGTHS, AMPLITUDES, NOISES]).T
-    cells = LatinHypercube(4, rng=rng).random(n - 1)
-    values = np.exp(low + (high - low) * cells[:, :3])
-    depths = np.array(DEPTHS)[(cells[:, 3] * len(DEPTHS)).astype(int)]
-    others = [
-        Choice(float(length), float(amplitude), float(noise), int(depth))
-        for (length, amplitude, noise), depth in zip(values, depths, strict=True)
-    ]
-    return [Choice(1.0, 1.0, 0.01, DEPTHS[0]), *others]
-
-
-@dataclass(frozen=True)
-class CosineLayer:
-    """φ, with its draws.
-
-    Args:
-        frequencies: W, transposed: shape (inputs, H).
-        phases: b, shape (H,).
-        amplitude: a.
-    """
-
-    frequencies: Tensor
-    phases: Tensor
-    amplitude: float
-
-    @classmethod
-    def draw(cls, inputs: int, width: int, length: float, amplitude: float) -> CosineLayer:
-        frequencies = torch.randn(inputs, width) / length
-        return cls(frequencies, 2 * math.pi * torch.rand(width), amplitude)
-
-    def __call__(self, h: Tensor) -> Tensor:
-        scale = self.amplitude * math.sqrt(2 / len(self.phases))
-        return scale * torch.cos(h @ self.frequencies + self.phases)
-
-
-@dataclass(frozen=True)
-class Network:
-    """A member of the ensemble.
-
-    Args:
-        layers: fixed.
-        maps: Θ of each layer, shape (H, bottleneck), and at last (H, 1).
-    """
-
-    layers: tuple[CosineLayer, ...]
-    maps: tuple[Tensor, ...]
-
-    @classmethod
-    def draw(cls, d: int, width: int, bottleneck: int, choice: Choice) -> Network:
-        inputs = [d, *[bottleneck + d] * (choice.n_layers - 1)]
-        outputs = [*[bottleneck] * (choice.n_layers - 1), 1]
-        layers = [
-            CosineLayer.draw(k, width, choice.length * math.sqrt(k), choice.amplitude)
-            for k in inputs
-        ]
-        maps = [torch.randn(width, k).requires_grad_() for k in outputs]
-        return cls(tuple(layers), tuple(maps))
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """f, shape (n,)."""
-        return (self.last_features(X) @ self.maps[-1])[:, 0]
-
-    def last_features(self, X: Tensor) -> Tensor:
-        """φ of the last layer, shape (n, H)."""
-        phi = self.layers[0](X)
-        for layer, mapped in zip(self.layers[1:], self.maps, strict=False):  # all but the last map
-            phi = layer(torch.cat([phi @ mapped, X], dim=1))
-        return phi
-
-    def move_last(self, X: Tensor, y: Tensor, noise: float) -> None:
-        """Move the last map Θ to the minimum of ‖y − ΦΘ‖²/σ² + ‖Θ − its draw‖²."""
-        with torch.no_grad():
-            phi, last = self.last_features(X).double(), self.maps[-1]
-            residuals = y[:, None].double() - phi @ last.double()
-            A = phi.T @ phi
-            A.diagonal().add_(noise)
-            last.add_(torch.cholesky_solve(phi.T @ residuals, torch.linalg.cholesky(A)))
-
-    def loss(self, X: Tensor, y: Tensor, noise: float, n_rows: int) -> Tensor:
-        """The negative log posterior per row, without its constants, estimated from a batch."""
-        penalties = [(mapped**2).sum() for mapped in self.maps]
-        misfit = ((y - self(X)) ** 2).mean() / noise
-        return 0.5 * (misfit + torch.stack(penalties).sum() / n_rows)
 
 
 def best_noise(errors: Array, variances: Array) -> float:
@@ -215,7 +98,7 @@ class DeepRandomFeatures:
         width: H, the features of a layer.
         bottleneck: outputs of all maps but the last.
         rate: of Adam.
-        tolerance: nats per held-back row that a window must gain, or a member has settled.
+        tolerance: nats per held-out row that a window must gain, or a member has converged.
         max_steps: an end of each training beside the budget.
     """
 
@@ -286,7 +169,7 @@ class DeepRandomFeatures:
             return network.loss(X[rows], y[rows], choice.noise, len(y))
 
         def validation() -> float:
-            """The surprise of the held-back rows under the best noise, per row."""
+            """The surprise of the held-out rows under the best noise, per row."""
             with torch.no_grad():
                 squares = [
                     ((b - network(a)) ** 2).sum()

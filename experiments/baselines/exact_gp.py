@@ -1,4 +1,4 @@
-r"""An exact Gaussian process: the stationary competitor, tuned by its own marginal likelihood.
+r"""An exact Gaussian process: the stationary competitor, fitted by marginal likelihood.
 
 .. math::
     k(x, x') = a^2 \kappa(r) + \beta^2 x^\top x' / d + \gamma^2,
@@ -22,15 +22,11 @@ from scipy.optimize import OptimizeResult, minimize
 
 from rwf._types import Array
 
-MAX_ROWS = 2048
-"""Up to so many rows all are used: the cost is cubic."""
-
-SUBSET = 1000
-"""Rows that are sampled where there are more."""
+MAX_ROWS, SUBSET = 2048, 1000
+"""Up to so many rows all are used, as the cost is cubic; of more, a sample of so many."""
 
 FEW_STARTS, MANY_STARTS = 3, 6
-"""Starts in up to three columns, and in more: on energy, the highest evidence is that of a noise so
-low that only the last starts, which have the lowest, find it."""
+"""In up to three columns, and in more: on energy, only the last starts find the best noise."""
 
 Profile = Callable[[Array], tuple[Array, Array]]
 """κ and dκ/dq of the squared distances q = r²."""
@@ -71,7 +67,6 @@ KERNELS: Mapping[str, Profile] = MappingProxyType(
 )
 
 ROUGH_KERNELS: Mapping[str, Profile] = MappingProxyType({"matern12": matern12})
-"""Kernels of functions that have no derivative."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ SHORTEST = 1e-4
 
 
 def squared_distances(U: Array, V: Array) -> Array:
-    """‖u − v‖² of all rows, by one product; rounding below zero is put back to zero."""
+    """‖u − v‖² of all rows, by one product."""
     Q = -2 * U @ V.T
     Q += np.einsum("nd,nd->n", U, U)[:, None]
     Q += np.einsum("nd,nd->n", V, V)
@@ -179,8 +174,7 @@ class ExactGP:
     Args:
         kernel: "se", "matern12", "matern32" or "matern52".
         random_state: seed of the starts and of the sample of rows.
-        n_starts: short runs of which the best is continued; by default FEW_STARTS in up to three
-            columns, and MANY_STARTS in more.
+        n_starts: short runs of which the best is continued; by default FEW_STARTS or MANY_STARTS.
         short: iterations of each start.
         max_iter: iterations of the best, the short ones included.
         conditioned: rows of the posterior, at most, with parameters learned on at most SUBSET of

@@ -136,7 +136,7 @@ class Layer:
         mean = C @ (V.mT @ self.mean[:, :, None])
         excess = V.mT @ (F @ F.mT @ V - V)  # Vᵀ(S − I)V
         variance = process.prior_variance()[:, None] + ((C @ excess) * C).sum(dim=-1)
-        # A difference of equal numbers where the waves say all about g: it may round below zero.
+        # A difference of equal numbers where the waves determine g: it may round below zero.
         return mean[..., 0], variance.clamp_min(SMALLEST)
 
     def divergence(self) -> Tensor:

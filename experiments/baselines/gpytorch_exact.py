@@ -7,13 +7,16 @@ takes a random subset of rows where there are many.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import gpytorch
 import numpy as np
 import torch
 
-from experiments.baselines.training import BUDGET, Candidate, Schedule, double, seeded, train
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 SCHEDULE = Schedule(rate=0.1, window=20)
@@ -40,6 +43,7 @@ class ExactModel(gpytorch.models.ExactGP):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
 
 
+@dataclass(eq=False)
 class GPyTorchExact:
     """``ExactGP``, in standardised units.
 
@@ -49,10 +53,9 @@ class GPyTorchExact:
         budget: seconds of wall-clock time.
     """
 
-    def __init__(self, random_state: int, n_rows: int = 2000, budget: float = BUDGET) -> None:
-        self.random_state = random_state
-        self.n_rows = n_rows
-        self.budget = budget
+    random_state: int
+    n_rows: int = 2000
+    budget: float = BUDGET
 
     def fit(self, X: Array, y: Array) -> Self:
         rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.n_rows]

@@ -11,19 +11,21 @@ seven tetrahedra a row where rows are scattered, and takes seconds for tens of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import cKDTree
 
-from experiments.splits import random_tenth
+from experiments.data.splits import random_tenth
 from rwf._types import Array
 
 SMALLEST_STD = 1e-6
 """Of an error bar, in standard deviations of the targets: a straight line leaves no errors."""
 
 
+@dataclass(eq=False)
 class LinearInterpolation:
     """The interpolant of the rows, in standardised units, with one error bar.
 
@@ -31,8 +33,7 @@ class LinearInterpolation:
         random_state: seed of the rows that are kept back.
     """
 
-    def __init__(self, random_state: int) -> None:
-        self.random_state = random_state
+    random_state: int
 
     def fit(self, X: Array, y: Array) -> Self:
         kept = random_tenth(X, self.random_state)

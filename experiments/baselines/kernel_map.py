@@ -8,6 +8,7 @@ with the highest evidence of the ridge, on at most 5000 rows; the fit then takes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ GAMMAS = (0.0625, 0.25, 1.0, 4.0, 16.0)
 MAX_ROWS_FOR_GAMMA = 5000
 
 
+@dataclass(eq=False)
 class KernelMapRidge:
     """Bayesian ridge regression on an approximate RBF kernel, in standardised units.
 
@@ -33,15 +35,9 @@ class KernelMapRidge:
         n_components: columns, at most as many as rows for Nyström.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        random_state: int,
-        n_components: int = 1000,
-    ) -> None:
-        self.kind = kind
-        self.random_state = random_state
-        self.n_components = n_components
+    kind: Kind
+    random_state: int
+    n_components: int = 1000
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)

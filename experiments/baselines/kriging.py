@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -11,17 +12,17 @@ from rwf._types import Array
 from rwf.uncertainty.vecchia import NEIGHBORS, learn_vecchia_gp
 
 
+@dataclass(eq=False)
 class Kriging:
-    """A Gaussian process that asks the nearest training rows, in standardised units.
+    """A nearest-neighbour (Vecchia) Gaussian process, in standardised units.
 
     Args:
         random_state: seed of the sample of rows on which parameters are learned.
-        n_neighbours: how many rows are asked.
+        n_neighbors: how many training rows each prediction uses.
     """
 
-    def __init__(self, random_state: int, n_neighbors: int = NEIGHBORS) -> None:
-        self.random_state = random_state
-        self.n_neighbors = n_neighbors
+    random_state: int
+    n_neighbors: int = NEIGHBORS
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)

@@ -27,7 +27,7 @@ covariance of u is a diagonal and one outer product each for cosines and sines, 
     K_{uu} = \frac{b - a}{8 \lambda^3 \sigma^2} \operatorname{diag} (\lambda^2 + z^2)^2
         + \frac{1}{\sigma^2} (1 1^\top \oplus \tfrac{z}{\lambda} \tfrac{z}{\lambda}^\top),
 
-with twice that diagonal at z = 0. Waves say the same of both ends. However many there are, they
+with twice that diagonal at z = 0. Waves are equal at both ends. However many there are, they
 miss the difference of f(a) and f(b) and of the slopes there: data belong a few ℓ away from the
 ends. References: Hensman, Durrande and Solin (2018), Variational Fourier features for Gaussian
 processes; Rudner, Sejdinovic and Gal (2020), Inter-domain deep Gaussian processes.

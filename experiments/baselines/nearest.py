@@ -13,13 +13,14 @@ with distance.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.spatial import cKDTree
 
-from experiments.splits import random_tenth
+from experiments.data.splits import random_tenth
 from rwf._types import Array
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -33,6 +34,7 @@ LOWEST, HIGHEST = (1e-6, 1e-8), (1e4, 10.0)
 are equal."""
 
 
+@dataclass(eq=False)
 class Nearest:
     """The mean of the nearest rows, in standardised units.
 
@@ -40,8 +42,7 @@ class Nearest:
         random_state: seed of the rows that are kept back.
     """
 
-    def __init__(self, random_state: int) -> None:
-        self.random_state = random_state
+    random_state: int
 
     def fit(self, X: Array, y: Array) -> Self:
         kept = random_tenth(X, self.random_state)

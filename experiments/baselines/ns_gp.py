@@ -16,15 +16,9 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from experiments.baselines.training import (
-    BUDGET,
-    Candidate,
-    Report,
-    Schedule,
-    double,
-    seeded,
-    train,
-)
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import double, seeded
+from experiments.baselines.training import BUDGET, Report, train
 from experiments.baselines.varying_lengths import KERNELS, Parameters, Profile, VaryingGP
 from rwf._types import Array
 
@@ -84,7 +78,7 @@ class NonStationaryGP:
         max_rows: rows of the posterior, at most; more are sampled.
         learning_rows: rows, of these, on which parameters are learned, at most.
         rate: of Adam.
-        tolerance: nats per row that a window of steps must gain, or training has settled.
+        tolerance: nats per row that a window of steps must gain, or training has converged.
         max_steps: an end of training beside the budget.
     """
 

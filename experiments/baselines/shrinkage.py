@@ -15,6 +15,7 @@ give error bars: σ is the standard deviation of every prediction, and f has non
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -69,6 +70,7 @@ def _mirrored(y: Array) -> tuple[Array, slice]:
     return np.pad(y, (before, after), mode="symmetric"), slice(before, before + len(y))
 
 
+@dataclass(eq=False)
 class Shrinkage:
     """Thresholding at the universal threshold, for one input column.
 
@@ -77,9 +79,8 @@ class Shrinkage:
         wavelet: as PyWavelets calls it.
     """
 
-    def __init__(self, rule: Rule, wavelet: str) -> None:
-        self.rule = rule
-        self.wavelet = wavelet
+    rule: Rule
+    wavelet: str
 
     def fit(self, X: Array, y: Array) -> Self:
         if X.shape[1] != 1:

@@ -7,6 +7,7 @@ cubic, so that it takes a random subset of rows where there are many.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from rwf._types import Array
 
 
+@dataclass(eq=False)
 class SklearnGP:
     """``GaussianProcessRegressor``, in standardised units.
 
@@ -24,9 +26,8 @@ class SklearnGP:
         n_rows: how many, at most.
     """
 
-    def __init__(self, random_state: int, n_rows: int = 1000) -> None:
-        self.random_state = random_state
-        self.n_rows = n_rows
+    random_state: int
+    n_rows: int = 1000
 
     def fit(self, X: Array, y: Array) -> Self:
         rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.n_rows]

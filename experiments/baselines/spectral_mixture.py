@@ -25,7 +25,9 @@ import numpy as np
 import torch
 
 from experiments.baselines.exact_gp import MAX_ROWS, SUBSET
-from experiments.baselines.training import BUDGET, Candidate, Schedule, double, seeded, train
+from experiments.baselines.optimisers import Candidate, Schedule
+from experiments.baselines.tensors import double, seeded
+from experiments.baselines.training import BUDGET, train
 from rwf._types import Array
 
 GROUP = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -11,7 +12,7 @@ from rwf._types import Array
 
 
 class Method(Protocol):
-    """What the harness asks of a method: Gaussian predictions, the noise included."""
+    """The interface of a method: Gaussian predictions, the noise included."""
 
     def fit(self, X: Array, y: Array) -> object: ...
 
@@ -30,6 +31,7 @@ class FunctionMethod(Method, Protocol):
 M = TypeVar("M", bound=Method)
 
 
+@dataclass(eq=False)
 class Scaled(Generic[M]):
     """A method that sees columns and targets of mean 0 and standard deviation 1.
 
@@ -37,8 +39,7 @@ class Scaled(Generic[M]):
         method: works in standardised units; columns that do not vary are taken away from it.
     """
 
-    def __init__(self, method: M) -> None:
-        self.method = method
+    method: M
 
     def fit(self, X: Array, y: Array) -> Self:
         self._columns = np.flatnonzero(X.std(axis=0) > 1e-12 * np.abs(X).max(axis=0))

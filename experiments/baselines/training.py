@@ -1,51 +1,19 @@
-r"""Training by gradients within a budget: what the baselines on torch share.
-
-Adam follows a loss, in nats per training row, that may be noisy: a mini-batch, a sampled bound.
-What is watched is its mean over windows of steps, or an error on rows kept back where a method
-names one. A window that is not better than the one before by more than a tolerance,
-
-.. math::
-    \bar\ell_k > \bar\ell_{k-1} - \text{tolerance},
-
-is a plateau: the rate decays there, and on a plateau of the last rate training has converged. The
-parameters of the best window are the ones that are kept. Where the budget of wall-clock time is
-over before, the report says ``converged: false``: such a row tells of the budget, not of the
-method.
-
-A loss of all rows is without noise, and L-BFGS follows it in far fewer steps. It has no rate, so
-that the first plateau is where it has arrived.
-
-Several starts share the budget: each takes a few windows, and the best of them goes on.
+"""Training within a budget of time: several starts share it, each takes a few windows of steps,
+and the best of them goes on. See :mod:`experiments.baselines.optimisers` for the steps.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
-import numpy as np
-import torch
-from linear_operator.utils.errors import NanError, NotPSDError
-from scipy.optimize import minimize
-
-from rwf._types import Array
+from experiments.baselines.optimisers import AdamRun, Candidate, LBFGSRun, Schedule
 
 BUDGET = 360.0
-"""Seconds of a fit on one core, which are three minutes of two, unless a run says otherwise."""
-
-NUMERICAL = (torch.linalg.LinAlgError, NanError, NotPSDError)
-"""What is raised where a kernel matrix has no Cholesky factor, by torch and by gpytorch."""
-
-MEMORY = 30
-"""Past steps that L-BFGS remembers."""
-
-MOST_SETBACKS = 5
-"""After so many steps without a finite loss, L-BFGS stays where it is."""
+"""Seconds of a fit on one core, which are three minutes of two, unless settings give another."""
 
 SHARE = 0.5
 """The part of the budget that several starts may use up before the best of them goes on."""
@@ -54,56 +22,11 @@ M = TypeVar("M")
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """How Adam walks, and when it has arrived; of L-BFGS only the latter.
-
-    Args:
-        rate: the first learning rate.
-        window: steps whose losses are averaged.
-        tolerance: nats per row that a window must gain on the one before, or it is a plateau.
-        decay: what a plateau multiplies the rate by.
-        n_decays: how often; the plateau after the last one ends the training.
-        short: windows that each of several starts takes before the best goes on.
-        max_steps: an end that does not depend on the machine, as the budget does.
-    """
-
-    rate: float = 0.01
-    window: int = 200
-    tolerance: float = 1e-3
-    decay: float = 0.3
-    n_decays: int = 2
-    short: int = 2
-    max_steps: int | None = None
-
-
-@dataclass(frozen=True)
-class Candidate(Generic[M]):
-    """A model at its start, and how it is trained.
-
-    Args:
-        model: whatever the caller wants back.
-        loss: the loss per row, each call on a batch and a sample of its own.
-        parameters: what Adam moves: tensors, or groups with rates of their own, as torch has them.
-        validation: an error on rows kept back; where there is one, it is watched, not the loss,
-            and from the start on, which may be the best that there is.
-        companions: optimisers of further parameters, such as natural gradients. They step along.
-        smooth: whether the loss is without noise, so that L-BFGS moves the parameters.
-    """
-
-    model: M
-    loss: Callable[[], torch.Tensor]
-    parameters: Sequence[torch.Tensor] | Sequence[Mapping[str, object]]
-    validation: Callable[[], float] | None = None
-    companions: Sequence[torch.optim.Optimizer] = ()
-    smooth: bool = False
-
-
-@dataclass(frozen=True)
 class Report:
     """How a training ended.
 
     Args:
-        converged: whether it settled within its budget.
+        converged: whether it converged within its budget.
         steps: of the start that was kept.
         seconds: of all starts.
         loss: what was watched, in its best window.
@@ -136,24 +59,24 @@ def train(
     schedule: Schedule | None = None,
     n_starts: int = 1,
 ) -> tuple[M, Report]:
-    """The best of several starts, trained until it settles or the budget is over.
+    """The best of several starts, trained until it converges or the budget is over.
 
     Args:
         make: the candidate of a start, given its number from 0 on.
         budget: seconds of wall-clock time for all starts together.
-        schedule: how Adam walks; by default :class:`Schedule`'s own numbers.
+        schedule: steps of Adam; by default :class:`Schedule`'s own numbers.
         n_starts: how many candidates compete. The lowest of what is watched wins.
     """
     schedule = schedule or Schedule()
     begun = time.perf_counter()
-    walks: list[_Walk[M] | _Descent[M]] = []
+    runs: list[AdamRun[M] | LBFGSRun[M]] = []
     for k in range(n_starts):
         candidate = make(k)
-        walks.append((_Descent if candidate.smooth else _Walk)(candidate, schedule))
+        runs.append((LBFGSRun if candidate.smooth else AdamRun)(candidate, schedule))
         if n_starts > 1:
-            walks[-1].go(begun + budget * SHARE * (k + 1) / n_starts, schedule.short)
-    by_start = tuple(walk.lowest for walk in walks) if n_starts > 1 else ()
-    best = min(walks, key=lambda walk: walk.lowest)
+            runs[-1].go(begun + budget * SHARE * (k + 1) / n_starts, schedule.short)
+    by_start = tuple(run.lowest for run in runs) if n_starts > 1 else ()
+    best = min(runs, key=lambda run: run.lowest)
     best.go(begun + budget)
     if not math.isfinite(best.lowest):
         raise FloatingPointError(
@@ -166,254 +89,3 @@ def train(
         best.converged, best.steps, seconds, best.lowest, best.setbacks, by_start or (best.lowest,)
     )
     return best.candidate.model, report
-
-
-@dataclass
-class _OnItsWay(Generic[M]):
-    """A candidate, and how far it has come."""
-
-    candidate: Candidate[M]
-    schedule: Schedule
-    steps: int = 0
-    setbacks: int = 0
-    converged: bool = False
-    stuck: str = ""  # why no step is possible any more
-    lowest: float = math.inf
-
-
-@dataclass
-class _Walk(_OnItsWay[M]):
-    """A candidate that Adam moves, so that it can stop and go on."""
-
-    _windows: int = 0
-    _decays: int = 0
-    _before: float = math.inf  # what was watched at the end of the last window
-    _losses: list[float] = field(default_factory=list)  # of the window under way
-
-    def __post_init__(self) -> None:
-        adam = torch.optim.Adam(self.candidate.parameters, lr=self.schedule.rate)
-        self._optimisers = (adam, *self.candidate.companions)
-        self._kept = self._copy()
-        if self.candidate.validation is not None:
-            self.lowest = self._before = self.candidate.validation()
-
-    def go(self, deadline: float, windows: int | None = None) -> None:
-        """Walk until it has converged, for so many windows, or up to the deadline.
-
-        The first loss is found in any case.
-        """
-        last = math.inf if windows is None else self._windows + windows
-        while self._windows < last and self._may_step(deadline):
-            self._step()
-        if 2 * len(self._losses) >= self.schedule.window or (
-            self._losses and math.isinf(self.lowest)
-        ):
-            self._watch()  # time is over within a window: what there is of it
-
-    def restore(self) -> None:
-        """Go back to the parameters of the best window."""
-        with torch.no_grad():
-            for parameter, kept in zip(self._moved(), self._kept, strict=True):
-                parameter.copy_(kept)
-
-    def _may_step(self, deadline: float) -> bool:
-        last = self.schedule.max_steps
-        if self.converged or self.stuck or (last is not None and self.steps >= last):
-            return False
-        return self.steps == 0 or time.perf_counter() < deadline
-
-    def _step(self) -> None:
-        """Move by the last gradient, then find the loss and the gradient where that has led.
-
-        In this order a walk always stands where its loss is known.
-        """
-        for optimiser in self._optimisers:
-            optimiser.step()
-            optimiser.zero_grad()
-        self.steps += 1
-        try:
-            loss = self.candidate.loss()
-            loss.backward()
-            value, problem = loss.item(), "the loss or its gradient is not finite"
-        except NUMERICAL as error:
-            value, problem = math.nan, str(error)
-        if not math.isfinite(value) or not self._has_finite_gradient():
-            self._set_back(problem)
-            return
-        self._losses.append(value)
-        if len(self._losses) == self.schedule.window:
-            self._end_window()
-
-    def _has_finite_gradient(self) -> bool:
-        gradients = [p.grad for p in self._moved() if p.grad is not None]
-        return all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
-
-    def _set_back(self, problem: str) -> None:
-        """After a step that failed: the parameters of the best window again, and a lower rate."""
-        self.setbacks += 1
-        self.restore()
-        self._losses = []
-        for optimiser in self._optimisers:
-            optimiser.zero_grad()
-            optimiser.state.clear()  # its momentum points to where there is no loss
-        if self._decays == self.schedule.n_decays:
-            self.stuck = problem
-        else:
-            self._decay()
-
-    def _decay(self) -> None:
-        self._decays += 1
-        for optimiser in self._optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] *= self.schedule.decay
-
-    def _end_window(self) -> None:
-        watched = self._watch()
-        if watched > self._before - self.schedule.tolerance:
-            if self._decays == self.schedule.n_decays:
-                self.converged = True
-            else:
-                self._decay()
-        self._before = watched
-        self._windows += 1
-
-    def _watch(self) -> float:
-        """What is watched of the window, whose parameters are kept if it is the best."""
-        own = self.candidate.validation
-        watched = sum(self._losses) / len(self._losses) if own is None else own()
-        if watched < self.lowest:
-            self.lowest, self._kept = watched, self._copy()
-        self._losses = []
-        return watched
-
-    def _moved(self) -> Iterator[torch.Tensor]:
-        for optimiser in self._optimisers:
-            for group in optimiser.param_groups:
-                yield from group["params"]
-
-    def _copy(self) -> list[torch.Tensor]:
-        return [parameter.detach().clone() for parameter in self._moved()]
-
-
-@dataclass
-class _Descent(_OnItsWay[M]):
-    """A candidate that L-BFGS moves, with the same face as a walk."""
-
-    _before: float = math.inf  # the lowest loss at the end of the last window
-
-    def __post_init__(self) -> None:
-        parameters = self.candidate.parameters
-        self._parameters = [p for p in parameters if isinstance(p, torch.Tensor)]
-        assert len(self._parameters) == len(parameters), "groups of parameters have rates"
-        self._kept = _flat(self._parameters)
-
-    def go(self, deadline: float, windows: int | None = None) -> None:
-        """Descend until it has converged, for so many windows, or up to the deadline.
-
-        Where a loss is not finite it begins again, from the lowest point and with a short step.
-        """
-        window, most = self.schedule.window, self.schedule.max_steps
-        last = min(
-            math.inf if most is None else most,
-            math.inf if windows is None else self.steps + windows * window,
-        )
-
-        def after_step(xk: Array) -> None:  # the name that scipy asks for
-            self.steps += 1
-            if self.steps % window == 0:
-                self.converged = self.lowest > self._before - self.schedule.tolerance
-                self._before = self.lowest
-            if self.converged or self.steps >= last or time.perf_counter() >= deadline:
-                raise StopIteration
-
-        while not (self.converged or self.stuck or self.steps >= last):
-            begun = self.lowest
-            try:
-                minimize(
-                    self._loss,
-                    self._kept,
-                    jac=True,
-                    method="L-BFGS-B",
-                    callback=after_step,
-                    options={
-                        "maxiter": 10**6,
-                        "maxfun": 10**7,
-                        "maxcor": MEMORY,
-                        "ftol": 0,
-                        "gtol": 0,
-                    },
-                )
-            except (*NUMERICAL, FloatingPointError) as error:
-                self.setbacks += 1
-                self.stuck = str(error) if self.setbacks > MOST_SETBACKS else ""
-                continue
-            if time.perf_counter() >= deadline:
-                break
-            # No step from here lowers the loss: a fresh start must say so too.
-            self.converged |= self.lowest > begun - self.schedule.tolerance
-
-    def restore(self) -> None:
-        """Go to the lowest point."""
-        self._move(self._kept)
-
-    def _loss(self, place: Array) -> tuple[float, Array]:
-        self._move(place)
-        for parameter in self._parameters:
-            parameter.grad = None
-        loss = self.candidate.loss()
-        loss.backward()
-        value = loss.item()
-        slopes = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self._parameters]
-        gradient = _flat(slopes)
-        if not (math.isfinite(value) and np.isfinite(gradient).all()):
-            raise FloatingPointError("the loss or its gradient is not finite")
-        if value < self.lowest:
-            self.lowest, self._kept = value, place.copy()
-        return value, gradient
-
-    def _move(self, place: Array) -> None:
-        sizes = np.cumsum([parameter.numel() for parameter in self._parameters])[:-1]
-        with torch.no_grad():
-            for parameter, part in zip(self._parameters, np.split(place, sizes), strict=True):
-                parameter.copy_(double(part).view_as(parameter))
-
-
-def _flat(tensors: Sequence[torch.Tensor]) -> Array:
-    """All numbers of some tensors in one array."""
-    return np.concatenate([tensor.detach().double().numpy().ravel() for tensor in tensors])
-
-
-def batches(n: int, size: int) -> Iterator[torch.Tensor]:
-    """Rows of one mini-batch after another, without end: every row once, then shuffled again.
-
-    The last rows of a shuffle that do not fill a batch wait for the next one, so that all batches
-    have one size. With a size of n or more every batch is all rows.
-    """
-    if size >= n:
-        while True:
-            yield torch.arange(n)
-    while True:
-        yield from torch.randperm(n)[: n - n % size].split(size)
-
-
-@contextmanager
-def seeded(random_state: int) -> Iterator[None]:
-    """Within it torch draws from this seed alone, on as many threads as the environment names.
-
-    torch's own generator, which libraries on torch use too, is put back at the end.
-    """
-    threads = os.environ.get("OMP_NUM_THREADS") or os.environ.get("OPENBLAS_NUM_THREADS")
-    before = torch.get_num_threads()
-    if threads:
-        torch.set_num_threads(int(threads))
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(random_state)
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def double(values: Array) -> torch.Tensor:
-    """Numbers for torch, in float64: kernel matrices in float32 lose their Cholesky factors."""
-    return torch.as_tensor(values, dtype=torch.float64)

@@ -1,7 +1,7 @@
 r"""A Gaussian process by very many random Fourier features, as the library xGPR fits it.
 
-Parameters are tuned by xGPR's own Bayesian search with few features; the weights of many follow by
-conjugate gradients, and error bars from fewer again. All of it as its guide recommends. Reference:
+Hyperparameters are selected by xGPR's own Bayesian search with few features; the weights of many
+follow by conjugate gradients, and error bars from fewer again, as its guide recommends. Reference:
 Parkinson and Wang (2024), Linear-scaling kernels for protein sequences and small molecules
 outperform deep learning while providing uncertainty quantitation and improved interpretability.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Self
@@ -33,30 +34,23 @@ def padded(X: Array) -> Array:
     return np.ascontiguousarray(np.pad(X, ((0, 0), (0, missing))))
 
 
+@dataclass(eq=False)
 class XGPR:
     """xGPR's regression, in standardised units.
 
     Args:
         random_state: seed of its features.
         n_components: features of the fit.
-        n_tuning: features with which parameters are tuned.
+        n_tuning: features with which hyperparameters are selected.
         n_variance: features of the error bars.
         kernel: one of xGPR's names.
     """
 
-    def __init__(
-        self,
-        random_state: int,
-        n_components: int = 4096,
-        n_tuning: int = 1024,
-        n_variance: int = 512,
-        kernel: str = "RBF",
-    ) -> None:
-        self.random_state = random_state
-        self.n_components = n_components
-        self.n_tuning = n_tuning
-        self.n_variance = n_variance
-        self.kernel = kernel
+    random_state: int
+    n_components: int = 4096
+    n_tuning: int = 1024
+    n_variance: int = 512
+    kernel: str = "RBF"
 
     def fit(self, X: Array, y: Array) -> Self:
         xgpr = _library()
@@ -97,7 +91,7 @@ class XGPR:
 
 def _library() -> Any:  # noqa: ANN401 - xGPR has no types
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it says which devices it found
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints the devices that it found
             return import_module("xGPR")
     except ImportError as error:
         raise ImportError("xgpr needs xGPR: pip install xGPR, or the extra bench.") from error

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import rwf
-from experiments.store import read, results_file
+from experiments.runner.store import read, results_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 SITE = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"))

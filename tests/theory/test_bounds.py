@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from contracts import WAVELETS
-from experiments import theory as figure
+from experiments.reporting import theory as figure
 from rwf import (
     RandomFeatures,
     RandomFourierFeatures,

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from experiments.baselines.kriging import Kriging
 from experiments.baselines.standardized import Standardized
-from experiments.methods import make
+from experiments.runner.methods import make
 from rwf.uncertainty import vecchia as neighbors
 from rwf.uncertainty.vecchia import (
     TREE_COLUMNS,

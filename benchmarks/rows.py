@@ -1,0 +1,46 @@
+"""Rows of benchmarks: measured in processes of their own, and kept as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+Row = TypeVar("Row")
+
+RENAMED = {"frame": "lattice", "projected": "nystrom"}
+"""Words of older rows, in names of fields and of cases, and their names today."""
+
+
+def append(path: Path | None, row: Any) -> None:  # noqa: ANN401 - a dataclass or a mapping
+    """Add a row to a file, if there is one."""
+    if path is not None:
+        fields = row if isinstance(row, Mapping) else asdict(row)
+        with path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(fields) + "\n")
+
+
+def in_own_process(kind: type[Row], module: str, arguments: Iterable[object]) -> Row:
+    """The row that a benchmark prints, as JSON, in a process of its own."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return kind(**json.loads(printed))
+
+
+def newest(name: str, kind: type[Row]) -> list[Row]:
+    """The newest stored row of every case; rows with other fields are left out."""
+    path = Path(__file__).parent / f"{name}.jsonl"
+    lines = [_renamed(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    own = [line for line in lines if line.keys() == kind.__dataclass_fields__.keys()]  # type: ignore[attr-defined]
+    return [kind(**line) for line in {line["case"]: line for line in own}.values()]
+
+
+def _renamed(line: dict[str, Any]) -> dict[str, Any]:
+    fields = {RENAMED.get(name, name): value for name, value in line.items()}
+    for name in fields.keys() & {"case", "features"}:
+        fields[name] = ", ".join(RENAMED.get(part, part) for part in fields[name].split(", "))
+    return fields

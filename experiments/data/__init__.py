@@ -1,0 +1,1 @@
+"""What methods learn from and are tested on: tables, signals, recordings, and their splits."""

@@ -1,0 +1,188 @@
+"""Tasks by name: a table, and how its rows are split into training and test rows.
+
+A task is the name of a table, in which case :data:`SERIES` are split by :func:`splits.quarter` and
+all others by :func:`splits.random_tenth`, or the name with one of :data:`ENDINGS`. The tables of
+:data:`SIMULATED` are drawn anew for every split, from ``np.random.default_rng(1000 + index)``, and
+their noiseless values are known. Tasks on recordings, :data:`speech.PROBLEMS`, have splits of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from experiments.data import speech, splits
+from experiments.data.chirp import chirp_bursts
+from experiments.data.splits import HoldOut, Split
+from experiments.data.table import OPENML, Table, load
+from rwf._types import Array
+from rwf.datasets import (
+    DONOHO_JOHNSTONE,
+    FIVE_PLATEAUS,
+    SIX_PLATEAUS,
+    Sample,
+    donoho_johnstone,
+    multi_step,
+)
+
+SERIES = (
+    "mcycle",
+    "lidar",
+    "co2",
+    "sunspots",
+    "ecg",
+    "seismogram_tohoku",
+    "audio_seven",
+    "audio",
+    "electricity",
+)
+"""Tables in the order of time, or of another input."""
+
+FIELDS = (
+    "volcano",
+    "dem_jacksboro",
+    "dem_us_prism4km",
+    "walker_lake",
+    "precip_us_west",
+    "argo",
+    "jason3",
+)
+"""Tables over two coordinates, and in the last two also over time."""
+
+STAND_INS = ("stock_aerospace", "motion_cmu35")
+"""Tables in place of the paper's STOCK and MOTION, whose source it does not name."""
+
+ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
+    {
+        "-shifted": splits.beyond_a_plane,
+        "-block": splits.block,
+        "-gap": splits.hole,
+        "-edge": splits.edge,
+        "-tenth": splits.tenth,
+    }
+)
+"""What may follow the name of a table, and the rows that are then held out."""
+
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "energy": "kWh/m²",
+        "concrete": "MPa",
+        "airfoil": "dB",
+        "kin8nm": "distance",
+        "naval": "coefficient",
+        "protein": "Å",
+        "mcycle": "g",
+        "co2": "ppm",
+        "ecg": "mV",
+        "seismogram_tohoku": "counts",
+        "electricity": "GW",
+        "volcano": "m",
+        "dem_jacksboro": "m",
+        "dem_us_prism4km": "m",
+        "walker_lake": "ppm",
+        "precip_us_west": "cm",
+        "argo": "°C",
+        "jason3": "m/s",
+        "stock_aerospace": "USD",
+        "motion_cmu35": "degrees",
+        **dict.fromkeys(speech.PROBLEMS, speech.UNIT),
+    }
+)
+"""The units of the targets, as the tables print them."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Rows from a known function, of which the first are for training.
+
+    Args:
+        draw: makes the rows.
+        n_train: how many of them are for training, unless the ending of the task splits otherwise.
+    """
+
+    draw: Callable[[np.random.Generator], Sample]
+    n_train: int
+
+    def split(self, X: Array, index: int) -> Split:
+        rows = np.arange(len(X))
+        return Split(rows[: self.n_train], rows[self.n_train :])
+
+
+def _plateaus(levels: tuple[float, ...], noise: float, n_train: int = 4200) -> Simulation:
+    return Simulation(lambda rng: multi_step(n_train + 1800, rng, noise, levels), n_train)
+
+
+def _denoising(name: str, regular: bool, n: int = 2048) -> Simulation:
+    """The same points twice: for training, and with fresh noise for testing."""
+
+    def draw(rng: np.random.Generator) -> Sample:
+        first = donoho_johnstone(name, rng, n, regular=regular)
+        fresh = first.f + rng.standard_normal(n)
+        return Sample(
+            X=np.concatenate([first.X, first.X]),
+            y=np.concatenate([first.y, fresh]),
+            f=np.concatenate([first.f, first.f]),
+        )
+
+    return Simulation(draw, n_train=n)
+
+
+GROWING = (1_000, 3_000, 10_000, 30_000, 100_000)
+"""Numbers of training rows of five plateaus, for cost against the number of rows."""
+
+SIMULATED: Mapping[str, Simulation] = MappingProxyType(
+    {
+        "six-plateaus": _plateaus(SIX_PLATEAUS, 0.05),
+        "five-plateaus": _plateaus(FIVE_PLATEAUS, 0.05),
+        "five-plateaus-quiet": _plateaus(FIVE_PLATEAUS, 0.005),
+        **{f"steps-{n}": _plateaus(FIVE_PLATEAUS, 0.05, n) for n in GROWING},
+        "chirp-bursts": Simulation(lambda rng: chirp_bursts(120_000, rng), n_train=100_000),
+        **{name: _denoising(name, regular=True) for name in DONOHO_JOHNSTONE},
+        **{f"{name}-irregular": _denoising(name, regular=False) for name in DONOHO_JOHNSTONE},
+    }
+)
+"""Tables that are drawn: plateaus, 4200 + 1800 rows, or the number in the name + 1800; chirp and
+bursts, 100 000 + 20 000; denoising, 2048 points."""
+
+KNOWN = frozenset({*OPENML, *STAND_INS, *SERIES, *FIELDS, *SIMULATED, *speech.PROBLEMS})
+"""The tables that suites may name; any other file in RWF_DATA is a table too."""
+
+
+def parts(task: str) -> tuple[str, str]:
+    """The name of the table, and the ending, which may be empty."""
+    ending = next((ending for ending in ENDINGS if task.endswith(ending)), "")
+    return task.removesuffix(ending), ending
+
+
+def unit(task: str) -> str | None:
+    """The unit of the target, if it has one."""
+    return UNITS.get(parts(task)[0])
+
+
+def problem(task: str, index: int) -> tuple[Table, Split]:
+    """The table of a task, and split number ``index`` of its rows."""
+    name, ending = parts(task)
+    if name in speech.PROBLEMS:
+        if ending:
+            raise ValueError(f"{name} has splits of its own: leave out {ending}.")
+        return speech.problem(name, index)
+    if name in SIMULATED:
+        sample = SIMULATED[name].draw(np.random.default_rng(1000 + index))
+        table = Table(name, sample.X, sample.y, sample.f)
+    else:
+        table = load(name)
+    return table, hold_out(task)(table.X, index)
+
+
+def hold_out(task: str) -> HoldOut:
+    """How a task's rows are split."""
+    name, ending = parts(task)
+    if ending:
+        return ENDINGS[ending]
+    if name in SIMULATED:
+        return SIMULATED[name].split
+    return splits.quarter if name in SERIES else splits.random_tenth

@@ -1,0 +1,1 @@
+"""Suites expanded to runs, runs measured in processes of their own, and their stored rows."""
