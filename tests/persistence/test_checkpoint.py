@@ -12,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf import RWFRegressor
-from rwf.data import stream as streams
+from rwf.data import stream
+from rwf.data.readers import BlockReader
 from rwf.errors import CheckpointError, DamagedCheckpointWarning
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints
@@ -50,8 +51,8 @@ class Blocks:
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """Small blocks and short segments, each of which is written down."""
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(streams, "SEGMENT", 2)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(stream, "SEGMENT", 2)
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "SHARE", 1e9)
     monkeypatch.setattr(fitting, "STREAM_SAMPLE", 3000)
@@ -113,7 +114,7 @@ def test_a_fit_goes_on_where_it_stopped(tmp_path, monkeypatch, settings, columns
     assert 2000 <= header["entries"][-1]["rows"] < 4100
     whole = model(settings).fit(Blocks(columns))
     # Nothing is learned, and no row drawn, a second time.
-    monkeypatch.setattr(fitting, "draw", None)
+    monkeypatch.setattr(BlockReader, "sample", None)
     again = model(settings).fit(Blocks(columns), checkpoint=path)
     assert_same(again, whole)
     assert list(tmp_path.iterdir()) == []
@@ -124,9 +125,9 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 import test_checkpoint as t
 from rwf.persistence import checkpoint as checkpoints
-from rwf.data import stream as streams
+from rwf.data import stream
 
-streams.BLOCK_BYTES, streams.SEGMENT, checkpoints.SECONDS, checkpoints.SHARE = 1, 2, 0.0, 1e9
+stream.BLOCK_BYTES, stream.SEGMENT, checkpoints.SECONDS, checkpoints.SHARE = 1, 2, 0.0, 1e9
 blocks = t.Blocks(4, lambda: os.kill(os.getpid(), signal.SIGKILL))
 t.model(t.DENSE).fit(blocks, checkpoint=sys.argv[1])
 """

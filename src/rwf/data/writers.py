@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from rwf._types import Array
 from rwf.data.atomic import replace_file
-from rwf.data.readers.files import CSV, PARQUET, arrow
+from rwf.data.readers.files import arrow
 
 if TYPE_CHECKING:
     import pyarrow
 
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
+"""Ends of the names of files that can be written."""
+
 
 def check_suffix(path: Path) -> None:
-    """That the end of the name says how the file is written."""
+    """That the end of the name is that of a format that can be written."""
     if not path.name.endswith(PARQUET + CSV):
         raise ValueError(
             f"{path} is written by the end of its name, which should be one of "

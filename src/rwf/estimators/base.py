@@ -13,7 +13,6 @@ from typing import Literal, Self, get_args
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rwf.data.cluster import rows_of
 from rwf.data.readers import (
     ArrayReader,
     Data,
@@ -22,7 +21,7 @@ from rwf.data.readers import (
 )
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
-from rwf.data.stream import read_all
+from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning
 from rwf.estimators.predicting import FittedRegressor
 from rwf.estimators.random_state import RandomState, generator
@@ -144,13 +143,13 @@ class FeatureRegressor(FittedRegressor):
         Rows need not fit into memory; see docs/large-data.md.
 
         Args:
-            X: inputs: an array of shape (n, d), a memory map or a frame; or everything: the path of
+            X: inputs: an array of shape (n, d), memory map or dataframe; or everything: the path of
                 a Parquet or CSV file, of a folder of such, or a pattern; or a function that returns
                 a new iterator of blocks (X, y) or (X, y, weights). A Dask array or dataframe is
                 fitted on the cluster that is current.
-            y: targets, shape (n,) or (n, k); of a frame or a path the name of the column, or a list
+            y: targets, shape (n,) or (n, k); of a dataframe or path the name of a column, or a list
                 of names, and all other columns are inputs. Blocks bring their own.
-            sample_weight: how many times each row counts, shape (n,); of a frame or a path the
+            sample_weight: how many times each row counts, shape (n,); of a dataframe or a path the
                 name of a column.
             checkpoint: path of a file in which an unfinished fit is kept. Started again with the
                 same rows and parameters, it goes on where it stopped; when it is complete, the
@@ -216,14 +215,14 @@ class FeatureRegressor(FittedRegressor):
             )
         keeps_rows = isinstance(self.correction_, NeighborBlend)
         if not isinstance(rows, Block) and (keeps_rows or isinstance(self.model_, SpikeSlabModel)):
-            rows = read_all(rows, "second_opinion=True" if keeps_rows else "prior='spike_slab'")
+            rows = rows.read_all("second_opinion=True" if keeps_rows else "prior='spike_slab'")
         if isinstance(rows, Block):
             self.model_ = self.model_.with_rows(rows)
             if self.correction_ is not None:
                 self.correction_ = self.correction_.with_rows(self.model_, rows)
         else:
             # Of corrections, only those that keep rows change with them.
-            self.model_ = self.model_.with_rows(rows_of(rows, rows.n_rows, self._progress))
+            self.model_ = self.model_.with_rows(Stream(rows, rows.n_rows, self._progress))
         return self
 
     def without_rows(self) -> Self:

@@ -10,11 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from rwf.data.cluster import draw, rows_of
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, distinct, sample
 from rwf.data.scaling import Standardizer
-from rwf.data.stream import PartialSums, read_all
+from rwf.data.stream import PartialSums, Stream
 from rwf.fit.report import FitReport, report_on
 from rwf.inference.trials import Progress
 from rwf.models.base import LOW_DIMENSION, Model
@@ -148,11 +147,11 @@ def fit_stream(
         asks = settings.second_opinion is True
         if asks or isinstance(endless, SpikeSlab):
             why = "second_opinion=True" if asks else "prior='spike_slab'"
-            rows = read_all(reader, why)
+            rows = reader.read_all(why)
             return fit(rows, recipe_for(len(rows)), settings, rng, progress)
         most = settings.n_components or endless.default_n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
-        drawn, n = draw(reader, size, rng, progress)
+        drawn, n = reader.sample(size, rng, progress)
         if n <= size:
             return fit(drawn, recipe_for(n), settings, rng, progress)
         watch.lap("first pass")
@@ -171,7 +170,7 @@ def fit_stream(
     rng = np.random.default_rng(state.seed)
     lesson = LearningTask(state.scaler, state.known, False, state.size, settings, rng, progress)
     n = state.n_rows
-    source = Source(state.scaler, rows_of(reader, n, progress, checkpointer), n)
+    source = Source(state.scaler, Stream(reader, n, progress, checkpointer), n)
     watch.seconds = dict(state.seconds)
     try:
         found = _fit_all(lesson, state.learned, source, watch)
