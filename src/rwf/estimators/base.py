@@ -140,7 +140,8 @@ class FeatureRegressor(FittedRegressor):
     ) -> Self:
         """Learn the features' shape on a sample of rows, then fit all rows in one pass.
 
-        Rows need not fit into memory; see docs/large-data.md.
+        Rows need not fit into memory; see docs/large-data.md. Files and memory maps of up to
+        256 MiB give the model of the same rows in an array; larger ones, functions and Dask stream.
 
         Args:
             X: inputs: an array of shape (n, d), memory map or dataframe; or everything: the path of
@@ -168,6 +169,9 @@ class FeatureRegressor(FittedRegressor):
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
         self._by_name = names_of(y) is not None
         rng = generator(self.random_state)
+        if checkpoint is None and not isinstance(rows, Block):
+            # A small file gives the model of the same rows in an array.
+            rows = rows.read_if_small() or rows
         if isinstance(rows, Block) and checkpoint is None:
             found = fit(rows, self._recipe(len(rows)), settings, rng, self._progress)
         else:
