@@ -262,7 +262,7 @@ def test_files_of_a_checkpoint_are_told_apart(tmp_path, monkeypatch):
     lost_after(1500, fit, monkeypatch)
     with pytest.raises(CheckpointError, match="targets is b, and was y"):
         model(DENSE).fit(rows, "b", checkpoint=path)
-    whole = model(DENSE).fit(rows, "y")
+    whole = model(DENSE).fit(rows, "y", checkpoint=tmp_path / "another.checkpoint")
     assert_array_equal(fit().model_.statistics.ZtZ, whole.model_.statistics.ZtZ)
     lost_after(1500, fit, monkeypatch)
     frame[:-1].to_csv(rows, index=False)

@@ -32,6 +32,8 @@ SEGMENT = 32
 AHEAD = 2
 """Blocks that wait for every worker."""
 
+NO_WEIGHT = "all rows have weight zero: give some rows a weight."
+
 PATIENCE = 0.1
 """Seconds after which threads that wait look whether others have given up."""
 
@@ -193,7 +195,7 @@ class _Workers:
         """The sum over the blocks of a segment, and how many rows these have."""
         counts = [0] * len(self._queues)
 
-        def hand(worker: int) -> Iterator[Block]:
+        def blocks_of(worker: int) -> Iterator[Block]:
             while not self._stopped.is_set():
                 try:
                     block = self._queues[worker].get(timeout=PATIENCE)
@@ -206,9 +208,9 @@ class _Workers:
 
         def share(worker: int) -> Sum:
             try:
-                return row_sum.gather(hand(worker))
+                return row_sum.gather(blocks_of(worker))
             except BaseException:
-                self._stopped.set()  # so that nobody waits for blocks that never come
+                self._stopped.set()  # so that no thread waits for blocks that never come
                 raise
 
         with one_blas_thread():
@@ -266,5 +268,5 @@ def drawn(rows: Block) -> Block:
     """The rows of a sample: those that have a weight, which is one from now on."""
     rows = rows.part(rows.weights > 0)
     if not len(rows):
-        raise ValueError("all rows have weight zero: give some rows a weight.")
+        raise ValueError(NO_WEIGHT)
     return replace(rows, weights=np.ones(len(rows)))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Literal, Self, TypeAlias, overload
 
 import numpy as np
 from scipy.special import ndtri
@@ -93,7 +93,7 @@ class TableModel:
         if schema.categorical and regressor.get_params().get("prior") == "auto":
             regressor.set_params(prior="nystrom")
         reader = EncodedReader.of(table, schema, targets=True)
-        return cls(schema, regressor.fit(_rows(reader), checkpoint=checkpoint))
+        return cls(schema, regressor.fit(reader, checkpoint=checkpoint))
 
     @classmethod
     def of(cls, regressor: object, where: str) -> Self:
@@ -136,13 +136,13 @@ class TableModel:
         rng = np.random.default_rng(fold)
         known, _ = Fold(reader, fold, held=False).sample(SCORED_ROWS, rng)
         held, _ = Fold(reader, fold, held=True).sample(SCORED_ROWS, rng)
-        regressor = clone(self.regressor).fit(_rows(Fold(reader, fold, held=False)))
+        regressor = clone(self.regressor).fit(Fold(reader, fold, held=False))
         return Round(known, held, _predicted(regressor, held.X))
 
     def partial_fit(self, table: object) -> Self:
         """Add the rows of another table with the same columns; the features stay."""
         self._require_target()
-        self.regressor.partial_fit(_rows(EncodedReader.of(table, self.schema, targets=True)))
+        self.regressor.partial_fit(EncodedReader.of(table, self.schema, targets=True))
         return self
 
     def without_rows(self) -> Self:
@@ -253,10 +253,5 @@ class TableModel:
             )
 
 
-def _rows(reader: Reader) -> Any:  # noqa: ANN401 - estimators take readers, and say arrays
-    return reader
-
-
 def _predicted(regressor: Regressor, X: Array) -> Prediction:
-    rows = _rows(ArrayReader(X, np.empty((len(X), 0))))
-    return regressor.predict(rows, return_std=True)
+    return regressor.predict(ArrayReader(X, np.empty((len(X), 0))), return_std=True)

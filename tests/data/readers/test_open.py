@@ -493,8 +493,9 @@ def test_rows_of_no_weight_are_not_drawn(rng):
     rows, n = tiny(weights).sample(30, rng)
     assert n == 100
     assert rows.X.min() == 90
-    with pytest.raises(ValueError, match="weight zero"):
-        tiny(np.zeros(90)).sample(30, rng)
+    for read in (lambda rows: rows.sample(30, rng), lambda rows: rows.read_all()):
+        with pytest.raises(ValueError, match="weight zero"):
+            read(tiny(np.zeros(90)))
 
 
 def counting(size, workers, failing=False):

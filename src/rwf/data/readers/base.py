@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rwf._types import Array
 from rwf.data.progress import Progress, silent
 from rwf.data.rows import Block, RowSum, Sum, block_rows, joined, resized, wrong_weight
-from rwf.data.stream import PartialSums, sample_blocks, sum_blocks
+from rwf.data.stream import NO_WEIGHT, PartialSums, sample_blocks, sum_blocks
 from rwf.errors import NoSuchColumnError
 
 PIECE_BYTES = 8 * 2**20
@@ -147,7 +147,10 @@ class Reader(ABC):
                 return None
         if not count:
             raise ValueError("the source has no rows.")
-        return joined(pieces)
+        rows = joined(pieces)
+        if not rows.weights.any():
+            raise ValueError(NO_WEIGHT)
+        return rows
 
     def _count(self, budget: int) -> int:
         """Rows of so many bytes."""

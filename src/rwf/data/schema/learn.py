@@ -14,7 +14,6 @@ from rwf.data.readers.base import inputs_among, listed, require_columns
 from rwf.data.readers.files import TableFile, arrow, values_in
 from rwf.data.schema.columns import (
     CategoryColumn,
-    Kind,
     NumberColumn,
     TableSchema,
     as_strings,
@@ -62,17 +61,8 @@ def learn_schema(
                 f"column {name!r} of {where} holds {schema.field(name).type}: "
                 f"{'the target' if name == target else 'weights'} must be numbers."
             )
-    kinds = {name: _kind(name, schema.field(name).type, where) for name in names}
-    draft = TableSchema(
-        tuple(
-            NumberColumn(name, str(schema.field(name).type))
-            if kinds[name] == "number"
-            else CategoryColumn(name, str(schema.field(name).type), ())
-            for name in names
-        ),
-        target,
-        weight,
-    )
+    columns = tuple(_draft(name, schema.field(name).type, where) for name in names)
+    draft = TableSchema(columns, target, weight)
     for file in files[1:]:
         draft.check(file, targets=True)
     if missing == "error" and not draft.categorical:
@@ -103,14 +93,16 @@ def _chosen(
     return features
 
 
-def _kind(name: str, dtype: pyarrow.DataType, where: str) -> Kind:
+def _draft(name: str, dtype: pyarrow.DataType, where: str) -> NumberColumn | CategoryColumn:
+    """A column of which only the type is known."""
     kind = kind_of(dtype)
     if kind is None:
         raise ValueError(
             f"column {name!r} of {where} holds {dtype}, which is neither numbers nor text: turn it "
             "into numbers, such as days since a date, or leave it out by naming all other features."
         )
-    return kind
+    dtype = str(dtype)
+    return NumberColumn(name, dtype) if kind == "number" else CategoryColumn(name, dtype, ())
 
 
 def _looked_through(
