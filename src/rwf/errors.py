@@ -42,7 +42,7 @@ class DamagedCheckpointWarning(UserWarning):
 
 
 class UnknownCategoryWarning(UserWarning):
-    """A text was not seen in the fit, and counts as none of those that were."""
+    """A category was not seen in the fit, and is encoded as zeros."""
 
 
 class NoAtomsNearbyWarning(UserWarning):

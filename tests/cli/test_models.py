@@ -220,7 +220,7 @@ def test_missing_values_are_an_error_or_filled_in(work, command):
     assert (code, "'price': a missing value" in err) == (1, True)
 
 
-def test_a_text_that_is_new_is_an_error_or_no_category(model, command):
+def test_a_new_category_is_an_error_or_encoded_as_zeros(model, command):
     rows = make(5)
     rows.loc[2, "colour"] = "purple"
     rows.to_csv("new.csv", index=False)
@@ -233,7 +233,7 @@ def test_a_text_that_is_new_is_an_error_or_no_category(model, command):
     )
     assert code == 0
     assert err.count("purple") == 1
-    assert "It counts as none of them" in err
+    assert "It is encoded as zeros" in err
 
 
 @pytest.mark.parametrize(

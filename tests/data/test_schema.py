@@ -1,4 +1,4 @@
-"""Tables with names and texts: what is learned of them, the numbers they become, their folds."""
+"""Tables with categorical columns: what is learned of them, their encoding, their folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rwf
-from rwf.data.readers import ArrayReader, files
+from rwf.data.readers import ArrayReader, csv, open_table
 from rwf.data.schema import (
     CategoryColumn,
     EncodedReader,
@@ -19,7 +19,6 @@ from rwf.data.schema import (
     TableSchema,
     learn,
     learn_schema,
-    open_any,
 )
 from rwf.data.writers import write_columns
 from rwf.errors import ModelFileError, NoSuchColumnError, UnknownCategoryWarning
@@ -49,7 +48,7 @@ def encoded(table, schema=SCHEMA, **options):
     return np.concatenate([block.X for block in blocks])
 
 
-def test_texts_become_zeros_and_ones_in_the_order_of_the_schema():
+def test_categories_are_one_hot_encoded_in_the_order_of_the_schema():
     rows = frame()
     expected = np.column_stack([rows.town == "Bern", rows.town == "Chur", rows.area])
     assert_array_equal(encoded(rows), expected)
@@ -57,7 +56,7 @@ def test_texts_become_zeros_and_ones_in_the_order_of_the_schema():
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "dictionary"])
-def test_files_give_what_frames_give(tmp_path, kind):
+def test_files_give_what_dataframes_give(tmp_path, kind):
     path = tmp_path / f"rows.{kind.replace('dictionary', 'parquet')}"
     if "csv" in kind:
         frame().to_csv(path, index=False)
@@ -65,7 +64,7 @@ def test_files_give_what_frames_give(tmp_path, kind):
         rows = frame().astype({"town": "category"}) if kind == "dictionary" else frame()
         rows.to_parquet(path)
     assert_allclose(encoded(path), encoded(frame()), rtol=1e-15)
-    learned = learn_schema(open_any(path), "price", ["town", "area", "sold"])
+    learned = learn_schema(open_table(path), "price", ["town", "area", "sold"])
     assert learned.names == ("town=Bern", "town=Chur", "area", "sold")
     assert_array_equal(encoded(path, learned)[:, 3], frame().sold)
 
@@ -77,24 +76,24 @@ def test_a_polars_frame_is_a_table():
 
 def test_what_is_no_table_is_refused():
     with pytest.raises(TypeError, match="give a path, or a pandas or polars"):
-        open_any(np.ones((3, 2)))
+        open_table(np.ones((3, 2)))
 
 
 def test_all_files_of_a_folder_teach_categories(tmp_path):
     frame().to_csv(tmp_path / "a.csv", index=False)
     frame().assign(town="Visp").to_csv(tmp_path / "b.csv", index=False)
-    learned = learn_schema(open_any(tmp_path), "price", ["town"])
+    learned = learn_schema(open_table(tmp_path), "price", ["town"])
     assert learned.columns[0].categories == ("Bern", "Chur", "Visp")
     frame().assign(town=3.5).to_parquet(tmp_path / "c.parquet")
     with pytest.raises(ValueError, match="should hold text"):
-        learn_schema(open_any(tmp_path), "price", ["town"])
+        learn_schema(open_table(tmp_path), "price", ["town"])
 
 
 def test_gaps_are_filled_by_what_was_learned():
     rows = frame()
     rows.loc[0, "area"] = np.nan
     rows.loc[[1, 2], "town"] = [None, ""]
-    learned = learn_schema(open_any(rows), "price", ["town", "area"], missing="impute")
+    learned = learn_schema(open_table(rows), "price", ["town", "area"], missing="impute")
     town, area = learned.columns
     assert (town.fill, area.fill) == ("Bern", pytest.approx(rows.area.median()))
     filled = rows.assign(area=rows.area.fillna(area.fill), town=rows.town.replace("", "Bern"))
@@ -114,12 +113,12 @@ def test_medians_of_many_rows_are_those_of_a_sample(monkeypatch, rng):
     assert abs(median - 7.0) < 5 * 1.2533 / 20  # the standard error of a median of 400
 
 
-def test_texts_that_are_new():
+def test_categories_that_are_new():
     rows = frame()
     rows.loc[4, "town"] = "Visp"
     with pytest.raises(ValueError, match=r"row 4 .*'Visp' was not among.*'Bern', 'Chur'"):
         encoded(rows)
-    with pytest.warns(UnknownCategoryWarning, match="counts as none"):
+    with pytest.warns(UnknownCategoryWarning, match="encoded as zeros"):
         found = encoded(rows, unknown="zeros")
     assert_array_equal(found[4, :2], [0, 0])
 
@@ -137,20 +136,20 @@ def test_texts_that_are_new():
 )
 def test_tables_that_teach_nothing(change, message):
     with pytest.raises(ValueError, match=message):
-        learn_schema(open_any(change(frame(300))), "price", missing="impute")
+        learn_schema(open_table(change(frame(300))), "price", missing="impute")
 
 
 def test_columns_that_are_not_there_are_named_with_what_may_be_meant():
     with pytest.raises(NoSuchColumnError, match=r"no column 'prize'.*Did you mean 'price'"):
-        learn_schema(open_any(frame()), "prize")
+        learn_schema(open_table(frame()), "prize")
     many = pd.DataFrame({f"c{i}": [1.0] for i in range(50)})
     with pytest.raises(NoSuchColumnError, match="and 20 more"):
-        learn_schema(open_any(many), "target")
+        learn_schema(open_table(many), "target")
 
 
 def test_nothing_but_known_words_are_options():
     with pytest.raises(ValueError, match="use 'error' or 'impute'"):
-        learn_schema(open_any(frame()), "price", missing="drop")
+        learn_schema(open_table(frame()), "price", missing="drop")
     quick = rwf.RWFRegressor(8, max_iter=1, n_restarts=0, random_state=0)
     model = TableModel.fit(frame(40), "price", features=["area"], regressor=quick)
     with pytest.raises(ValueError, match="use 'error' or 'zeros'"):
@@ -165,7 +164,7 @@ def test_nothing_but_known_words_are_options():
 def test_a_loaded_table_model_is_the_same(tmp_path):
     quick = rwf.RWFRegressor(8, max_iter=1, n_restarts=0, random_state=0)
     model = TableModel.fit(frame(60), "price", missing="impute", regressor=quick)
-    assert model.regressor.prior == "nystrom"  # because of the texts
+    assert model.regressor.prior == "nystrom"  # because of the categories
     model.validate(frame(60)).save(tmp_path / "model.rwf")
     found = rwf.load(tmp_path / "model.rwf")
     assert type(found) is TableModel
@@ -221,7 +220,7 @@ def test_files_that_fuzzing_found(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"a,\xe2\x82,y\n1,2,3\n")
     with pytest.raises(ValueError, match=r"rows\.csv is no CSV.*not UTF-8") as caught:
-        learn_schema(open_any(path), "y")
+        learn_schema(open_table(path), "y")
     assert type(caught.value) is ValueError
     path.write_bytes(b"a,a,y\n1,2,3\n")
     with pytest.raises(ValueError, match="several columns that are called 'a'"):
@@ -230,7 +229,7 @@ def test_files_that_fuzzing_found(tmp_path):
     texts = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
     pq.write_table(pa.table({"town": texts, "price": [1.0, 2.0]}), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="text of column 'town' cannot be read"):
-        learn_schema(open_any(tmp_path / "rows.parquet"), "price")
+        learn_schema(open_table(tmp_path / "rows.parquet"), "price")
 
 
 def test_a_parquet_file_that_ends_early_is_named(tmp_path):
@@ -263,9 +262,9 @@ def test_columns_are_written_in_blocks_all_or_nothing(tmp_path):
 
 
 def test_categories_are_learned_from_batches_of_a_csv_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CSV_BYTES", 500)
+    monkeypatch.setattr(csv, "CSV_BYTES", 500)
     rows = frame(200)
     rows.loc[150:, "town"] = "Visp"
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    learned = learn_schema(open_any(tmp_path / "rows.csv"), "price", ["town"])
+    learned = learn_schema(open_table(tmp_path / "rows.csv"), "price", ["town"])
     assert learned.columns[0].categories == ("Bern", "Chur", "Visp")

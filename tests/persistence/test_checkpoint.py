@@ -12,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf import RWFRegressor
-from rwf.data import stream as streams
+from rwf.data import stream
+from rwf.data.readers import BlockReader
 from rwf.errors import CheckpointError, DamagedCheckpointWarning
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints
@@ -60,8 +61,8 @@ class Blocks:
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """Small blocks and short segments, each of which is written down."""
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(streams, "SEGMENT", 2)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(stream, "SEGMENT", 2)
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "SHARE", 1e9)
     monkeypatch.setattr(fitting, "STREAM_SAMPLE", 3000)
@@ -123,7 +124,7 @@ def test_a_fit_goes_on_where_it_stopped(tmp_path, monkeypatch, settings, columns
     assert 2000 <= header["entries"][-1]["rows"] < 4100
     whole = model(settings).fit(Blocks(columns))
     # Nothing is learned, and no row drawn, a second time.
-    monkeypatch.setattr(fitting, "draw", None)
+    monkeypatch.setattr(BlockReader, "sample", None)
     again = model(settings).fit(Blocks(columns), checkpoint=path)
     assert_same(again, whole)
     assert list(tmp_path.iterdir()) == []
@@ -134,9 +135,9 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 import test_checkpoint as t
 from rwf.persistence import checkpoint as checkpoints
-from rwf.data import stream as streams
+from rwf.data import stream
 
-streams.BLOCK_BYTES, streams.SEGMENT, checkpoints.SECONDS, checkpoints.SHARE = 1, 2, 0.0, 1e9
+stream.BLOCK_BYTES, stream.SEGMENT, checkpoints.SECONDS, checkpoints.SHARE = 1, 2, 0.0, 1e9
 blocks = t.Blocks(4, lambda: os.kill(os.getpid(), signal.SIGKILL))
 t.model(t.DENSE).fit(blocks, checkpoint=sys.argv[1])
 """
@@ -271,7 +272,7 @@ def test_files_of_a_checkpoint_are_told_apart(tmp_path, monkeypatch):
     lost_after(1500, fit, monkeypatch)
     with pytest.raises(CheckpointError, match="targets is b, and was y"):
         model(DENSE).fit(rows, "b", checkpoint=path)
-    whole = model(DENSE).fit(rows, "y")
+    whole = model(DENSE).fit(rows, "y", checkpoint=tmp_path / "another.checkpoint")
     assert_array_equal(fit().model_.statistics.ZtZ, whole.model_.statistics.ZtZ)
     lost_after(1500, fit, monkeypatch)
     frame[:-1].to_csv(rows, index=False)

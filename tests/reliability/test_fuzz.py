@@ -25,7 +25,8 @@ import pytest
 import rwf
 from rwf import TableModel
 from rwf.cli import main as cli
-from rwf.data.schema import EncodedReader, learn_schema, open_any
+from rwf.data.readers import open_table
+from rwf.data.schema import EncodedReader, learn_schema
 from rwf.errors import ModelFileError
 from rwf.persistence.file import DIGEST, PREFIX
 
@@ -185,7 +186,7 @@ def read_everything(path, schema, rng):
         missing = "impute" if rng.uniform() < 0.5 else "error"
         features = None if rng.uniform() < 0.5 else ["colour", "a"]
         weight = "b" if rng.uniform() < 0.2 else None
-        found = learn_schema(open_any(path), "y", features, weight, missing)
+        found = learn_schema(open_table(path), "y", features, weight, missing)
         reader = EncodedReader.of(path, found, targets=True)
     else:
         unknown = "zeros" if rng.uniform() < 0.5 else "error"

@@ -26,7 +26,7 @@ from sklearn.base import clone
 import rwf
 from rwf import RFFRegressor, RWFRegressor, TableModel
 from rwf.cli import main as cli
-from rwf.data import stream as streams
+from rwf.data import stream
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints
 from rwf.persistence import file
@@ -158,8 +158,8 @@ def test_devices_and_pipes_are_not_replaced_by_files(work, monkeypatch, capsys):
 
 def test_a_disk_that_fills_up_during_a_fit_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     for owner, name, value in (
-        (streams, "BLOCK_BYTES", 1),
-        (streams, "SEGMENT", 2),
+        (stream, "BLOCK_BYTES", 1),
+        (stream, "SEGMENT", 2),
         (checkpoints, "SECONDS", 0.0),
         (checkpoints, "SHARE", 1e9),
         (fitting, "STREAM_SAMPLE", 1000),

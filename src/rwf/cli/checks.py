@@ -35,7 +35,7 @@ def check_output(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None
 
 def check_input(path: Path) -> None:
     """That there is a file, a folder or a pattern that matches some; names alike are suggested."""
-    from rwf.data.readers.files import files_of
+    from rwf.data.readers.formats import files_of
 
     try:
         files_of(str(path))

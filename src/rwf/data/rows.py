@@ -202,7 +202,7 @@ def wrong_weight(weights: Array) -> tuple[int, str] | None:
 
 
 def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:
-    """Rows to learn from, and a share of them, drawn at random, to judge by."""
+    """Training rows, and a share of them, drawn at random, that is held out."""
     held = np.zeros(len(rows), dtype=bool)
     held[rng.permutation(len(rows))[: int(share * len(rows))]] = True
     return rows.part(~held), rows.part(held)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rwf._types import Array
 from rwf.data.atomic import replace_file
-from rwf.data.readers.files import CSV, PARQUET, arrow
+from rwf.data.readers.files import arrow
 
-if TYPE_CHECKING:
-    import pyarrow
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
+"""Ends of the names of files that can be written."""
 
 
 def check_suffix(path: Path) -> None:
-    """That the end of the name says how the file is written."""
+    """That the end of the name is that of a format that can be written."""
     if not path.name.endswith(PARQUET + CSV):
         raise ValueError(
             f"{path} is written by the end of its name, which should be one of "
@@ -33,35 +33,18 @@ def write_columns(path: Path, blocks: Iterable[Mapping[str, Array]]) -> int:
     def fill(file: BinaryIO) -> None:
         nonlocal count
         pa, writer = arrow(), None
-        with _writer(path, file) as open_writer:
+        with ExitStack() as opened:
+            target: BinaryIO | gzip.GzipFile = file
+            if path.name.endswith(".gz"):
+                target = opened.enter_context(gzip.GzipFile(fileobj=file, mode="wb"))
             for block in blocks:
                 batch = pa.record_batch(dict(block))
-                writer = writer or open_writer(batch.schema)
+                if writer is None:
+                    parquet = path.name.endswith(PARQUET)
+                    make = arrow("parquet").ParquetWriter if parquet else arrow("csv").CSVWriter
+                    writer = opened.enter_context(make(target, batch.schema))
                 writer.write_batch(batch)
                 count += batch.num_rows
 
     replace_file(path, fill)
     return count
-
-
-@contextmanager
-def _writer(
-    path: Path, file: BinaryIO
-) -> Iterator[Callable[[pyarrow.Schema], pyarrow.csv.CSVWriter | pyarrow.parquet.ParquetWriter]]:
-    """A function that opens the writer; it is closed at the end, and a compressed stream too."""
-    opened = []
-    zipped = gzip.GzipFile(fileobj=file, mode="wb") if path.name.endswith(".gz") else None
-
-    def open_writer(
-        schema: pyarrow.Schema,
-    ) -> pyarrow.csv.CSVWriter | pyarrow.parquet.ParquetWriter:
-        parquet = path.name.endswith(PARQUET)
-        make = arrow("parquet").ParquetWriter if parquet else arrow("csv").CSVWriter
-        opened.append(make(zipped or file, schema))
-        return opened[-1]
-
-    yield open_writer
-    for writer in opened:
-        writer.close()
-    if zipped is not None:
-        zipped.close()

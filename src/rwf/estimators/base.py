@@ -14,10 +14,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rwf.data.cluster import rows_of
 from rwf.data.readers import ArrayReader, Data, Targets, names_of
 from rwf.data.rows import Block
-from rwf.data.stream import read_all
+from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning
 from rwf.estimators.predicting import FittedRegressor
 from rwf.estimators.random_state import RandomState, generator
@@ -127,16 +126,17 @@ class FeatureRegressor(FittedRegressor):
     ) -> Self:
         """Learn hyperparameters on a sample of rows, then fit all rows in one pass.
 
-        Rows need not fit into memory; see docs/large-data.md.
+        Rows need not fit into memory; see docs/large-data.md. Files and memory maps of up to
+        256 MiB give the model of the same rows in an array; larger ones, functions and Dask stream.
 
         Args:
-            X: inputs: an array of shape (n, d), a memory map or a frame; or everything: the path of
+            X: inputs: an array of shape (n, d), memory map or dataframe; or everything: the path of
                 a Parquet or CSV file, of a folder of such, or a pattern; or a function that returns
                 a new iterator of blocks (X, y) or (X, y, weights). A Dask array or dataframe is
                 fitted on the cluster that is current.
-            y: targets, shape (n,) or (n, k); of a frame or a path the name of the column, or a list
+            y: targets, shape (n,) or (n, k); of a dataframe or path the name of a column, or a list
                 of names, and all other columns are inputs. Blocks bring their own.
-            sample_weight: how many times each row counts, shape (n,); of a frame or a path the
+            sample_weight: how many times each row counts, shape (n,); of a dataframe or a path the
                 name of a column.
             checkpoint: path of a file in which an unfinished fit is kept. Started again with the
                 same rows and parameters, it goes on where it stopped; when it is complete, the
@@ -155,6 +155,9 @@ class FeatureRegressor(FittedRegressor):
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
         self._by_name = names_of(y) is not None
         rng, prior = generator(self.random_state), self._prior()
+        if checkpoint is None and not isinstance(rows, Block):
+            # A small file gives the model of the same rows in an array.
+            rows = rows.read_if_small() or rows
         if isinstance(rows, Block) and checkpoint is None:
             found = fit(rows, prior, config, rng, self._progress)
         else:
@@ -202,9 +205,9 @@ class FeatureRegressor(FittedRegressor):
         if isinstance(rows, Block):
             self.model_ = self.model_.update(rows)
         elif self.model_.needs_all_rows:
-            self.model_ = self.model_.update(read_all(rows, "a model that stores rows"))
+            self.model_ = self.model_.update(rows.read_all("a model that stores rows"))
         else:
-            self.model_ = self.model_.update(rows_of(rows, rows.n_rows, self._progress))
+            self.model_ = self.model_.update(Stream(rows, rows.n_rows, self._progress))
         return self
 
     def empty_copy(self) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, overload
 
 import numpy as np
@@ -13,9 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rwf._types import Array
-from rwf.data.cluster import lazily
-from rwf.data.readers import Data, PartitionReader, Reader, columns_of, is_collection, is_dataframe
-from rwf.data.rows import block_rows, resized
+from rwf.data.readers import Data, Reader, columns_of, is_collection, is_dataframe
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.estimators.random_state import RandomState, generator
 from rwf.estimators.validation import check_inputs, open_checked
@@ -40,36 +38,26 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             raise ValueError("the model has seen no rows yet: call partial_fit first.")
         return open_checked(self, X)
 
-    def _input_blocks(self, X: Data, reader: Reader | None) -> Iterator[Array]:
-        """Inputs in blocks; those in memory are one."""
-        if reader is None:
-            if self._by_name and is_dataframe(X):
-                X = columns_of(X, list(self.feature_names_in_))  # type: ignore[assignment]
-            yield check_inputs(self, X, reset=False)  # type: ignore[misc, arg-type]
-            return
-        empty = True
-        for block in resized(reader.read(), block_rows(reader.n_inputs)):
-            yield block.X
-            empty = False
-        if empty:
-            raise ValueError("there are no rows to predict.")
+    def _in_memory(self, X: Data) -> Array:
+        """Inputs that need no reader, checked."""
+        if self._by_name and is_dataframe(X):
+            X = columns_of(X, list(self.feature_names_in_))  # type: ignore[assignment]
+        return check_inputs(self, X, reset=False)  # type: ignore[return-value, arg-type]
 
     def _fitted_inputs(self, X: Data) -> Array:
         """All inputs at once."""
-        return np.concatenate([*self._input_blocks(X, self._open(X))])
+        reader = self._open(X)
+        return self._in_memory(X) if reader is None else reader.read_all().X
 
     def _by_block(
         self, X: Data, function: Callable[[Array], tuple[Array, ...]]
     ) -> tuple[Array, ...]:
         """Results of a function of inputs, block by block, joined; of Dask's, Dask arrays."""
         reader = self._open(X)
-        if isinstance(reader, PartitionReader):
-            units = self.model_.units
-            # One row tells shapes, and computes here what predictions of all rows share.
-            some = units.original_inputs(np.zeros((1, len(units.columns))))
-            return lazily(reader, function, function(some))
-        found = [function(inputs) for inputs in self._input_blocks(X, reader)]
-        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+        if reader is None:
+            return function(self._in_memory(X))
+        units = self.model_.units
+        return reader.map(function, units.original_inputs(np.zeros((1, len(units.columns)))))
 
     def _squeeze(self, values: Array) -> Array:
         """Drop the axis of outputs, the last, where y was one-dimensional."""

@@ -9,14 +9,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Literal, Self, TypeAlias, overload
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import clone
 
 from rwf._types import Array
-from rwf.data.readers import ArrayReader, Reader
+from rwf.data.readers import ArrayReader, Reader, open_table
 from rwf.data.rows import Block, resized
 from rwf.data.schema import (
     EncodedReader,
@@ -26,9 +26,7 @@ from rwf.data.schema import (
     TableSchema,
     Unknown,
     learn_schema,
-    open_any,
 )
-from rwf.data.stream import draw
 from rwf.data.writers import write_columns
 from rwf.diagnostics.scores import Prediction, Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
@@ -79,22 +77,22 @@ class TableModel:
         """Fit a regressor to a table.
 
         Args:
-            table: the path of a CSV or Parquet file, a folder or pattern of such, or a frame.
+            table: the path of a CSV or Parquet file, a folder or pattern of such, or a dataframe.
             target: the column of y.
-            features: input columns; ``None`` takes all others. Columns of text become a column of
-                zeros and ones for each of their texts.
+            features: input columns; ``None`` takes all others. Categorical columns are one-hot
+                encoded.
             weight: the column that says how many times a row counts.
-            missing: "error", or "impute" for the median of numbers and the most frequent text.
-            regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With columns of text
-                its ``prior="auto"`` is "nystrom": between the texts there is no place for atoms.
+            missing: "error", or "impute" for the median of numbers and the most frequent category.
+            regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With
+                categorical columns its ``prior="auto"`` is "nystrom", whose atoms are at rows.
             checkpoint: path of a file in which an unfinished fit is kept.
         """
-        schema = learn_schema(open_any(table), target, features, weight, missing)
+        schema = learn_schema(open_table(table), target, features, weight, missing)
         regressor = clone(regressor) if regressor is not None else RWFRegressor()
-        if schema.texts and regressor.get_params().get("prior") == "auto":
+        if schema.categorical and regressor.get_params().get("prior") == "auto":
             regressor.set_params(prior="nystrom")
         reader = EncodedReader.of(table, schema, targets=True)
-        return cls(schema, regressor.fit(_rows(reader), checkpoint=checkpoint))
+        return cls(schema, regressor.fit(reader, checkpoint=checkpoint))
 
     @classmethod
     def of(cls, regressor: object, where: str) -> Self:
@@ -135,15 +133,15 @@ class TableModel:
 
     def _round(self, reader: Reader, fold: int) -> Round:
         rng = np.random.default_rng(fold)
-        known, _ = draw(Fold(reader, fold, held=False), SCORED_ROWS, rng, _silent)
-        held, _ = draw(Fold(reader, fold, held=True), SCORED_ROWS, rng, _silent)
-        regressor = clone(self.regressor).fit(_rows(Fold(reader, fold, held=False)))
+        known, _ = Fold(reader, fold, held=False).sample(SCORED_ROWS, rng)
+        held, _ = Fold(reader, fold, held=True).sample(SCORED_ROWS, rng)
+        regressor = clone(self.regressor).fit(Fold(reader, fold, held=False))
         return Round(known, held, _predicted(regressor, held.X))
 
     def partial_fit(self, table: object) -> Self:
         """Add the rows of another table with the same columns; the features stay."""
         self._require_target()
-        self.regressor.partial_fit(_rows(EncodedReader.of(table, self.schema, targets=True)))
+        self.regressor.partial_fit(EncodedReader.of(table, self.schema, targets=True))
         return self
 
     def empty_copy(self) -> Self:
@@ -154,7 +152,7 @@ class TableModel:
         """Add the rows that another model has seen, of the same columns and features."""
         if self.schema != other.schema:
             raise IncompatibleModelsError(
-                "the models are of different columns, texts or fillings, so their rows cannot be "
+                "the models differ in columns, categories or fillings, so their rows cannot be "
                 "added: merge models that come from one fit by update, as with "
                 "rwf update --fresh."
             )
@@ -177,10 +175,9 @@ class TableModel:
         """Predictive mean of the target, and its standard deviation, noise included.
 
         Args:
-            table: a path or a frame; columns are taken by name, in any order.
+            table: a path or a dataframe; columns are taken by name, in any order.
             return_std: also return the standard deviation.
-            unknown: what a text is that was not seen in the fit: "error", or "zeros" for none of
-                those that were.
+            unknown: a category that was not seen in the fit: "error", or "zeros" to encode it so.
         """
         parts = [*self._predictions(table, unknown)]
         mean, std = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -196,10 +193,10 @@ class TableModel:
         """Write predictions to a CSV or Parquet file, block by block, and count them.
 
         Args:
-            table: a path or a frame.
+            table: a path or a dataframe.
             out: the file; its columns are mean, std, and lower and upper, the interval's ends.
             level: the probability of the interval.
-            unknown: what a text is that was not seen in the fit.
+            unknown: a category that was not seen in the fit, as for :meth:`predict`.
         """
         if not 0 < level < 1:
             raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
@@ -227,7 +224,7 @@ class TableModel:
         """At most so many rows of a table as numbers, drawn at random, and the number of all."""
         self._require_target()
         reader = EncodedReader.of(table, self.schema, targets=True)
-        return draw(reader, rows, np.random.default_rng(0), _silent)
+        return reader.sample(rows, np.random.default_rng(0))
 
     def predict_rows(self, X: Array) -> Prediction:
         """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
@@ -261,14 +258,5 @@ class TableModel:
             )
 
 
-def _rows(reader: Reader) -> Any:  # noqa: ANN401 - estimators take readers, and say arrays
-    return reader
-
-
 def _predicted(regressor: Regressor, X: Array) -> Prediction:
-    rows = _rows(ArrayReader(X, np.empty((len(X), 0))))
-    return regressor.predict(rows, return_std=True)
-
-
-def _silent(message: str) -> None:
-    """Progress of passes that nobody waits for."""
+    return regressor.predict(ArrayReader(X, np.empty((len(X), 0))), return_std=True)

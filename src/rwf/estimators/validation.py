@@ -16,7 +16,6 @@ from rwf.data.readers import (
     Targets,
     columns_of,
     is_dataframe,
-    is_reader,
     names_of,
     open_inputs,
     open_rows,
@@ -63,7 +62,7 @@ def check_data(
             "the model was fitted to columns without names, so it cannot know which columns of "
             f"{str(X)!r} it should take: give it arrays."
         )
-    reader = X if is_reader(X) else open_rows(X, y, sample_weight, names)
+    reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=reset)
         return reader, reader.single_output
@@ -107,7 +106,7 @@ def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> 
 
 def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
     """A reader of inputs for a fitted estimator; ``None`` if they are in memory."""
-    reader = X if is_reader(X) else open_inputs(X, fitted_names(estimator))
+    reader = X if isinstance(X, Reader) else open_inputs(X, fitted_names(estimator))
     if reader is not None:
         _check_columns(estimator, reader, reset=False)
     return reader

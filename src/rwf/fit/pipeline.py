@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rwf.data.cluster import draw, rows_of
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, Mapped, Rows, distinct, sample
-from rwf.data.stream import read_all
+from rwf.data.stream import Stream
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.report import FitReport, report_on
 from rwf.inference.trials import Progress
@@ -43,7 +42,7 @@ def fit(
     size = max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
-    units = config.units(known if complete else rows)
+    units = config.units(known)
     task = LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
     learned = prior.learn(task)
     watch.lap("learning")
@@ -71,10 +70,10 @@ def fit_stream(
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
         if endless.needs_all_rows or isinstance(config.neighbors, int):
             why = "this prior" if endless.needs_all_rows else f"neighbors={config.neighbors!r}"
-            return fit(read_all(reader, why), prior, config, rng, progress)
+            return fit(reader.read_all(why), prior, config, rng, progress)
         most = config.n_components or endless.n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
-        drawn, n = draw(reader, size, rng, progress)
+        drawn, n = reader.sample(size, rng, progress)
         if n <= size:
             return fit(drawn, prior, config, rng, progress)
         watch.lap("first pass")
@@ -83,7 +82,7 @@ def fit_stream(
             checkpoint.begin(state)
     rng = np.random.default_rng(state.seed)
     task = LearningTask(state.units, state.known, False, state.n_components, config, rng, progress)
-    rows = Mapped(rows_of(reader, state.n_rows, progress, checkpoint), state.units.rows)
+    rows = Mapped(Stream(reader, state.n_rows, progress, checkpoint), state.units.rows)
     watch.seconds = dict(state.seconds)
     try:
         found = condition(state.learned, task, rows, state.n_rows, watch)

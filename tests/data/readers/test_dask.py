@@ -18,9 +18,7 @@ from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf import RWFRegressor
-from rwf.data import cluster as clusters
-from rwf.data import stream as streams
-from rwf.data.readers import ArrayReader, PartitionReader, open_rows
+from rwf.data.readers import ArrayReader, DaskReader, base, dask_tasks, open_rows
 from rwf.data.rows import distinct
 from rwf.fit import pipeline as fitting
 from rwf.linalg.threads import cores, in_parallel, one_thread
@@ -207,12 +205,12 @@ def test_the_sample_is_the_one_that_is_drawn_from_rows_in_memory(here, frame, ar
     X, y = arrays
     w = frame["w"].to_numpy() if weighted else None
     ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
-    expected, n = streams.draw(ArrayReader(X, y, w), 500, theirs, str)
+    expected, n = ArrayReader(X, y, w).sample(500, theirs)
     for chunks in (CHUNKS[0], (MANY,), (400,) * 10):
         rng = np.random.default_rng(3)
         parts = [None if v is None else da.from_array(v, chunks=(chunks,)) for v in (y, w)]
         reader = open_rows(da.from_array(X, chunks=(chunks, 4)), *parts, None)
-        found, count = clusters.draw(reader, 500, rng, str)
+        found, count = reader.sample(500, rng)
         assert count == n == MANY
         assert_array_equal(distinct(found).X, distinct(expected).X)
         ours = rng
@@ -222,7 +220,7 @@ def test_the_sample_is_the_one_that_is_drawn_from_rows_in_memory(here, frame, ar
 def test_a_partition_that_is_computed_again_draws_the_same(arrays):
     rows = next(ArrayReader(*arrays).read())
     rng = np.random.default_rng(3)
-    first, again = (clusters._candidates(rng, 50, rows) for _ in range(2))
+    first, again = (dask_tasks._candidates(rng, 50, rows) for _ in range(2))
     assert_array_equal(first[0].X, again[0].X)
 
 
@@ -339,7 +337,7 @@ def test_who_needs_all_rows_gathers_them_if_they_are_few_enough(here, monkeypatc
     settings = {**QUICK, "prior": "multiscale", "neighbors": 16}
     found = RWFRegressor(**settings).fit(*spread)
     assert_array_equal(found.predict(X), RWFRegressor(**settings).fit(X, y).predict(X))
-    monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)
+    monkeypatch.setattr(base, "IN_MEMORY", 3 * 8 * 100)
     with pytest.raises(ValueError, match=r"needs all rows in memory.* 100 that make"):
         RWFRegressor(**settings).fit(*spread)
 
@@ -355,7 +353,7 @@ def test_a_checkpoint_keeps_complete_sums(here, arrays, local, monkeypatch, tmp_
         with pytest.raises(TypeError):
             RWFRegressor(**QUICK).fit(*given, checkpoint=path)
     with monkeypatch.context() as gone:
-        gone.setattr(clusters, "_tree", None)
+        gone.setattr(dask_tasks, "_tree", None)
         model = RWFRegressor(**QUICK).fit(*given, checkpoint=path)
     assert_same(model, local, X)
     assert not path.exists()
@@ -363,7 +361,7 @@ def test_a_checkpoint_keeps_complete_sums(here, arrays, local, monkeypatch, tmp_
 
 def test_rows_that_are_elsewhere_are_not_counted_before_they_must_be(frame):
     reader = open_rows(dd.from_pandas(frame, npartitions=3), "y", None, None)
-    assert isinstance(reader, PartitionReader)
+    assert isinstance(reader, DaskReader)
     assert reader.n_rows is None
     assert open_rows(da.ones((9, 2)), da.ones(9), None, None).n_rows == 9
 

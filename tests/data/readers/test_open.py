@@ -1,4 +1,4 @@
-"""Rows are the same wherever they lie: files, memory maps, frames and functions give one model."""
+"""Files, memory maps, dataframes and functions that give the same rows give one model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chisquare
 
 from rwf import RWFRegressor
-from rwf.data import stream as streams
-from rwf.data.readers import ArrayReader, BlockReader, TableReader, open_inputs, open_rows
+from rwf.data import progress, stream
+from rwf.data.progress import ProgressMeter
+from rwf.data.readers import (
+    ArrayReader,
+    BlockReader,
+    TableReader,
+    base,
+    csv,
+    open_inputs,
+    open_rows,
+)
 from rwf.data.rows import Block, RowSum, distinct, resized, sample
-from rwf.data.stream import ProgressMeter, Stream, draw, read_all
+from rwf.data.stream import Stream
 
 QUICK = {
     "n_components": 30,
@@ -29,7 +38,7 @@ QUICK = {
     "random_state": 0,
 }
 MANY = 4000
-"""Rows that are more than the sample of a quick model, so that they are streamed."""
+"""Rows that are more than the sample of a quick model."""
 
 NAMES = ["height", "width", "depth", "age"]
 
@@ -54,7 +63,15 @@ def frame():
 @pytest.fixture(scope="module")
 def model(frame, tmp_path_factory):
     path = parquet(frame, tmp_path_factory.mktemp("rows") / "rows.parquet")
-    return RWFRegressor(**QUICK).fit(path, "y")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "SMALL", 0)
+        return RWFRegressor(**QUICK).fit(path, "y")
+
+
+@pytest.fixture
+def streaming(monkeypatch):
+    """No file is small enough to be read into memory."""
+    monkeypatch.setattr(base, "SMALL", 0)
 
 
 def memmap(values, path, dtype):
@@ -100,7 +117,7 @@ def sources(frame, home):
     }
 
 
-def test_all_sources_give_the_same_model_to_the_last_bit(frame, model, tmp_path):
+def test_all_sources_stream_to_the_same_model_to_the_last_bit(frame, model, streaming, tmp_path):
     for name, given in sources(frame, tmp_path).items():
         other = RWFRegressor(**QUICK).fit(*given)
         for part in ("ZtZ", "Zty", "yty"):
@@ -133,7 +150,7 @@ def test_a_map_in_single_precision_is_the_map_of_its_values_in_double(frame, tmp
     assert_array_equal(single.model_.statistics.ZtZ, double.model_.statistics.ZtZ)
 
 
-def test_weights_stream_as_well(frame, tmp_path):
+def test_weights_stream_as_well(frame, streaming, tmp_path):
     X, y = frame[NAMES].to_numpy(), frame["y"].to_numpy()
     w = np.random.default_rng(1).integers(0, 4, MANY) * 1.0
     path = parquet(frame.assign(w=w), tmp_path / "rows.parquet")
@@ -166,7 +183,7 @@ def frames(frame):
     return {"pandas": frame, "polars": polars.DataFrame(frame.to_dict("list"))}
 
 
-def test_frames_are_taken_apart_by_names(frame):
+def test_columns_of_dataframes_are_taken_by_name(frame):
     few = frame[:300]
     X = few[NAMES]
     whole = RWFRegressor(**QUICK).fit(X, few["y"].to_numpy())
@@ -184,14 +201,14 @@ def test_frames_are_taken_apart_by_names(frame):
             RWFRegressor(**QUICK).fit(given, "z")
 
 
-def test_a_column_of_a_frame_may_hold_weights(frame):
+def test_a_column_of_a_dataframe_may_hold_weights(frame):
     for given in frames(frame[:300].assign(w=2.0)).values():
         model = RWFRegressor(**QUICK).fit(given, "y", sample_weight="w")
         assert list(model.feature_names_in_) == NAMES
         assert model.model_.n_rows == 600
 
 
-def test_text_in_a_frame_is_named(frame):
+def test_text_in_a_dataframe_is_named(frame):
     for given in frames(frame[:300].assign(city="Basel")).values():
         with pytest.raises(ValueError, match="'city'"):
             RWFRegressor(**QUICK).fit(given, "y")
@@ -199,7 +216,7 @@ def test_text_in_a_frame_is_named(frame):
             RWFRegressor(**QUICK).fit(given, "city")
 
 
-def test_frames_without_names_of_targets_keep_the_rules_of_scikit_learn(frame):
+def test_dataframes_without_names_of_targets_keep_the_rules_of_scikit_learn(frame):
     few = frame[:300]
     model = RWFRegressor(**QUICK).fit(few[NAMES], few["y"])
     with pytest.raises(ValueError, match="order"):
@@ -262,7 +279,9 @@ def test_an_error_in_the_middle_of_partial_fit_leaves_the_model_as_it_was(frame,
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_what_is_missing_is_named_by_file_column_and_row(frame, tmp_path, kind):
+@pytest.mark.parametrize("small", [0, base.SMALL])
+def test_what_is_missing_is_named_by_file_column_and_row(frame, tmp_path, kind, small, monkeypatch):
+    monkeypatch.setattr(base, "SMALL", small)
     (tmp_path / "rows").mkdir()
     bad = frame.copy()
     bad.loc[2517, "depth"] = np.nan
@@ -304,9 +323,7 @@ def test_columns_that_are_no_numbers_are_named(frame, tmp_path):
 
 
 def test_text_that_begins_late_is_found(tmp_path, monkeypatch):
-    from rwf.data.readers import files
-
-    monkeypatch.setattr(files, "CSV_BYTES", 1000)
+    monkeypatch.setattr(csv, "CSV_BYTES", 1000)
     lines = [f"{i},{i % 7}" for i in range(500)]
     lines[400] = "400.5,seven"
     (tmp_path / "rows.csv").write_text("\n".join(["a,y", *lines]))
@@ -314,7 +331,7 @@ def test_text_that_begins_late_is_found(tmp_path, monkeypatch):
         RWFRegressor(**QUICK).fit(tmp_path / "rows.csv", "y")
     lines[400] = "400.5,7"
     (tmp_path / "rows.csv").write_text("\n".join(["a,y", *lines]))
-    rows = read_all(TableReader.of(str(tmp_path / "rows.csv"), ["y"]), "a test")
+    rows = TableReader.of(str(tmp_path / "rows.csv"), ["y"]).read_all()
     assert rows.X[400, 0] == 400.5  # although the column begins with whole numbers
 
 
@@ -331,7 +348,7 @@ def test_numbers_of_all_kinds_are_read(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "rows.parquet")
-    rows = read_all(TableReader.of(str(tmp_path / "rows.parquet"), ["y"]), "a test")
+    rows = TableReader.of(str(tmp_path / "rows.parquet"), ["y"]).read_all()
     assert_array_equal(rows.X, [[1, 1, 0.5, 1.25], [2, 0, 1.5, 2.5], [3, 1, 2.5, 3.75]])
     assert_array_equal(rows.y[:, 0], [2.0**60, 1, 2])
 
@@ -451,14 +468,10 @@ def tiny(weights, piece=3):
     return BlockReader.of(rows, targets=True)
 
 
-def quiet(message):
-    pass
-
-
 def test_every_row_is_drawn_equally_often():
     counts = np.zeros(12)
     for seed in range(3000):
-        rows, n = draw(tiny(np.ones(12)), 4, np.random.default_rng(seed), quiet)
+        rows, n = tiny(np.ones(12)).sample(4, np.random.default_rng(seed))
         counts[rows.X[:, 0].astype(int)] += 1
         assert (len(rows), n) == (4, 12)
     # Counts of a draw without replacement vary less than a multinomial's by (12 - 4)/(12 - 1).
@@ -469,23 +482,24 @@ def test_the_sample_is_that_of_rows_in_memory(rng):
     weights = rng.integers(0, 5, 500).astype(float)
     X = np.arange(500.0)[:, None]
     expected = sample(Block(X, X, weights), 60, np.random.default_rng(3))
-    drawn, _ = draw(tiny(weights, 41), 60, np.random.default_rng(3), quiet)
+    drawn, _ = tiny(weights, 41).sample(60, np.random.default_rng(3))
     assert_array_equal(distinct(drawn).X, expected.X)
-    everything, _ = draw(tiny(weights, 41), 500, np.random.default_rng(3), quiet)
+    everything, _ = tiny(weights, 41).sample(500, np.random.default_rng(3))
     assert_array_equal(everything.weights, weights)
 
 
 def test_rows_of_no_weight_are_not_drawn(rng):
     weights = np.r_[np.zeros(90), np.ones(10)]
-    rows, n = draw(tiny(weights), 30, rng, quiet)
+    rows, n = tiny(weights).sample(30, rng)
     assert n == 100
     assert rows.X.min() == 90
-    with pytest.raises(ValueError, match="weight zero"):
-        draw(tiny(np.zeros(90)), 30, rng, quiet)
+    for read in (lambda rows: rows.sample(30, rng), lambda rows: rows.read_all()):
+        with pytest.raises(ValueError, match="weight zero"):
+            read(tiny(np.zeros(90)))
 
 
 def counting(size, workers, failing=False):
-    """A tally of rows by the thread that gathered them."""
+    """A sum that lists rows by the thread that gathered them."""
 
     def gather(blocks):
         found = [block.X[:, 0] for block in blocks]
@@ -497,15 +511,14 @@ def counting(size, workers, failing=False):
 
 
 def test_blocks_are_dealt_in_turn_and_added_in_order(monkeypatch):
-    monkeypatch.setattr(streams, "SEGMENT", 4)
-    stream = Stream(tiny(np.ones(23)), None, quiet)
-    first, second, third, fourth = stream.total(counting(3, 2))
+    monkeypatch.setattr(stream, "SEGMENT", 4)
+    first, second, third, fourth = tiny(np.ones(23)).sum(counting(3, 2))
     assert_array_equal(first, [0, 1, 2, 6, 7, 8])
     assert_array_equal(second, [3, 4, 5, 9, 10, 11])
     assert_array_equal(third, [12, 13, 14, 18, 19, 20])
     assert_array_equal(fourth, [15, 16, 17, 21, 22])
     assert_array_equal(
-        np.concatenate(Stream(tiny(np.ones(24)), 24, quiet).total(counting(3, 1))), np.arange(24)
+        np.concatenate(Stream(tiny(np.ones(24)), 24).total(counting(3, 1))), np.arange(24)
     )
 
 
@@ -513,20 +526,20 @@ def test_threads_end_when_something_fails(frame):
     X = np.arange(4000.0)[:, None]
     before = threading.active_count()
     with pytest.raises(ArithmeticError, match="a worker fails"):
-        Stream(ArrayReader(X, X), None, quiet).total(counting(256, 2, failing=True))
+        ArrayReader(X, X).sum(counting(256, 2, failing=True))
     X[3999] = np.nan
     with pytest.raises(ValueError, match="row 3999"):
-        Stream(ArrayReader(X, X), None, quiet).total(counting(256, 2))
+        ArrayReader(X, X).sum(counting(256, 2))
     assert threading.active_count() == before
 
 
 def test_a_source_that_changes_is_noticed():
     with pytest.raises(ValueError, match=r"had 25 rows .* now 24"):
-        Stream(tiny(np.ones(24)), 25, quiet).total(counting(3, 2))
+        Stream(tiny(np.ones(24)), 25).total(counting(3, 2))
 
 
-def test_progress_tells_rows_speed_and_time_left(monkeypatch, frame, tmp_path, capsys):
-    monkeypatch.setattr(streams, "REPORT_SECONDS", 0.0)
+def test_progress_tells_rows_speed_and_time_left(monkeypatch, frame, streaming, tmp_path, capsys):
+    monkeypatch.setattr(progress, "REPORT_SECONDS", 0.0)
     lines = []
     ProgressMeter("pass", 2000, lines.append).reached(500)
     assert "500 rows of 2,000" in lines[0]
@@ -535,11 +548,11 @@ def test_progress_tells_rows_speed_and_time_left(monkeypatch, frame, tmp_path, c
     path = parquet(frame, tmp_path / "rows.parquet")
     RWFRegressor(**QUICK, verbose=1).fit(path, "y")
     told = capsys.readouterr().err
-    assert "looking through the rows: 4,000 rows" in told
+    assert "first pass: 4,000 rows" in told
     assert "rows/s" in told
 
 
-def test_the_tree_takes_streams(monkeypatch, tmp_path):
+def test_the_tree_takes_streams(monkeypatch, streaming, tmp_path):
     from rwf.fit import pipeline as fitting
 
     monkeypatch.setattr(fitting, "STREAM_SAMPLE", 3000)
@@ -559,7 +572,7 @@ def test_the_tree_takes_streams(monkeypatch, tmp_path):
     assert np.sqrt(np.mean((model.predict(path) - truth) ** 2)) < 0.03
 
 
-def test_noise_that_varies_is_learned_from_streams(tmp_path):
+def test_noise_that_varies_is_learned_from_streams(streaming, tmp_path):
     rng = np.random.default_rng(2)
     x = rng.uniform(2.0, 5.0, MANY)
     noise = np.where(x < 3.5, 0.05, 0.5)
@@ -571,7 +584,9 @@ def test_noise_that_varies_is_learned_from_streams(tmp_path):
     assert std[1] > 4 * std[0]
 
 
-def test_who_needs_all_rows_reads_them_if_they_are_few_enough(monkeypatch, tmp_path):
+def test_models_that_need_all_rows_read_them_if_they_are_few_enough(
+    monkeypatch, streaming, tmp_path
+):
     rng = np.random.default_rng(2)
     x = rng.uniform(2.0, 5.0, 300)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.normal(size=300)})
@@ -580,13 +595,13 @@ def test_who_needs_all_rows_reads_them_if_they_are_few_enough(monkeypatch, tmp_p
     streamed = RWFRegressor(**settings).fit(path, "y")
     whole = RWFRegressor(**settings).fit(frame, "y")
     assert_array_equal(streamed.predict(path), whole.predict(frame))
-    monkeypatch.setattr(streams, "IN_MEMORY", 3 * 8 * 100)
+    monkeypatch.setattr(base, "IN_MEMORY", 3 * 8 * 100)
     for extra in ({"neighbors": 16}, {"prior": "spike_slab", "n_components": None}):
         with pytest.raises(ValueError, match=r"needs all rows in memory.* 100 that make"):
             RWFRegressor(**{**QUICK, **extra}).fit(path, "y")
 
 
-def test_arrays_and_frames_need_no_reader(frame):
+def test_arrays_and_dataframes_need_no_reader(frame):
     X, y = frame[NAMES], frame["y"]
     for given in (X, X.to_numpy(), X.to_numpy().tolist()):
         assert open_rows(given, y, None, None) is None
@@ -597,9 +612,9 @@ MEASURE = """
 import json, resource, sys
 import numpy as np
 from rwf import RWFRegressor
-from rwf.data import stream as streams
+from rwf.data import stream
 
-streams.BLOCK_BYTES = 2**20  # so that few rows, too, are many blocks for all workers
+stream.BLOCK_BYTES = 2**20  # so that few rows, too, are many blocks for all workers
 
 def blocks():
     for seed in range(int(sys.argv[1])):

@@ -1,35 +1,39 @@
-"""Where rows come from when they are not arrays: files, memory maps, functions, a Dask cluster.
+"""Sources of rows that are not arrays in memory: files, memory maps, functions, a Dask cluster.
 
-A :class:`Reader` can be read again and again, a piece at a time; who needs sums over rows, samples
-of them, or predictions asks for no more.
+A :class:`Reader` can be read again and again, a piece at a time; sums over its rows, samples of
+them and predictions are its methods.
 """
 
 from rwf.data.readers.arrays import ArrayReader
-from rwf.data.readers.base import Reader, is_reader
+from rwf.data.readers.base import Reader
 from rwf.data.readers.blocks import BlockReader, Blocks
 from rwf.data.readers.collections import Collection, is_collection
-from rwf.data.readers.dask import PartitionReader, computed
+from rwf.data.readers.dask import DaskReader
 from rwf.data.readers.dataframes import columns_of, is_dataframe, values_of
+from rwf.data.readers.files import LoadedTable, TableFile
+from rwf.data.readers.formats import FORMATS, open_table
 from rwf.data.readers.open import Data, Targets, names_of, open_inputs, open_rows
 from rwf.data.readers.table import TableReader
 
 __all__ = [
+    "FORMATS",
     "ArrayReader",
     "BlockReader",
     "Blocks",
     "Collection",
+    "DaskReader",
     "Data",
-    "PartitionReader",
+    "LoadedTable",
     "Reader",
+    "TableFile",
     "TableReader",
     "Targets",
     "columns_of",
-    "computed",
     "is_collection",
     "is_dataframe",
-    "is_reader",
     "names_of",
     "open_inputs",
     "open_rows",
+    "open_table",
     "values_of",
 ]

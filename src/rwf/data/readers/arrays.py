@@ -1,4 +1,4 @@
-"""Rows of arrays, which may lie on disk as memory maps: they are read and converted in pieces."""
+"""Rows of arrays, which may be memory maps: they are read and converted in pieces."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
-from rwf.data.readers.base import checked, digest, piece_rows
+from rwf.data.readers.base import SPACED_ROWS, Reader, checked, digest, piece_rows
 from rwf.data.rows import Block
-
-SPACED_ROWS = 1000
-"""Rows, evenly spaced, by which arrays are told from others."""
 
 
 @dataclass(frozen=True)
-class ArrayReader:
+class ArrayReader(Reader):
     """Rows of arrays of any numbers.
 
     Args:
@@ -29,10 +26,6 @@ class ArrayReader:
     X: NDArray[np.generic]
     y: NDArray[np.generic]
     weights: Array | None = None
-
-    @property
-    def names(self) -> None:
-        return None
 
     @property
     def n_inputs(self) -> int:

@@ -1,60 +1,160 @@
-"""What every source of rows can do, and the checks that all rows pass on their way in."""
+"""The interface of all sources of rows, and the checks that rows pass on their way in."""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeGuard
+from difflib import get_close_matches
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rwf._types import Array
-from rwf.data.rows import Block, wrong_weight
+from rwf.data.progress import Progress, silent
+from rwf.data.rows import Block, RowSum, Sum, block_rows, joined, resized, wrong_weight
+from rwf.data.stream import NO_WEIGHT, PartialSums, sample_blocks, sum_blocks
+from rwf.errors import NoSuchColumnError
 
 PIECE_BYTES = 8 * 2**20
 """Memory for rows that are read together."""
 
+SMALL = 2**28
+"""Bytes of rows up to which a file is read into memory and fitted as an array is."""
+
+IN_MEMORY = 2**30
+"""Bytes of rows that are read into memory, at most, where a model needs all of them at once."""
+
 DIGEST = 16
-"""Characters of a checksum that stand for some content."""
+"""Characters of a checksum."""
+
+SPACED_ROWS = 1000
+"""Rows, evenly spaced, in the fingerprint of rows in memory."""
+
+LISTED = 30
+"""Names that an error lists, at most."""
+
+Results: TypeAlias = tuple[Array, ...]
 
 
-class Reader(Protocol):
-    """Rows that can be read any number of times, piece by piece, in the same order every time."""
+class Reader(ABC):
+    """Rows that can be read any number of times, piece by piece, in the same order every time.
+
+    A new kind of source implements the abstract members. What a fit needs, :meth:`sum`,
+    :meth:`sample`, :meth:`read_all` and :meth:`map`, follows from them; a source that is not on
+    this machine overrides these to bring the work to its rows.
+    """
+
+    always_streams: ClassVar[bool] = False
+    """Whether few rows, too, are fitted as a stream."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the input columns, if they have any."""
-        ...
+        return None
 
     @property
+    @abstractmethod
     def n_inputs(self) -> int: ...
 
     @property
+    @abstractmethod
     def n_outputs(self) -> int: ...
 
     @property
+    @abstractmethod
     def single_output(self) -> bool:
         """Whether the target is one column, and not a table of one."""
-        ...
 
     @property
     def n_rows(self) -> int | None:
-        """How many there are, if that is known without reading them."""
-        ...
+        """The number of rows, if it is known without reading them."""
+        return None
 
+    @abstractmethod
     def read(self, start: int = 0) -> Iterator[Block]:
-        """The rows from some row on, in pieces of any length, all of them finite numbers."""
-        ...
+        """The rows from row ``start`` on, in pieces of any length, all of them finite numbers."""
 
+    @abstractmethod
     def fingerprint(self) -> dict[str, str]:
-        """By what these rows are told from others, without reading them all."""
-        ...
+        """What tells these rows from others, found without reading all of them."""
 
+    def sum(
+        self,
+        row_sum: RowSum[Sum],
+        n_rows: int | None = None,
+        progress: Progress = silent,
+        partial_sums: PartialSums | None = None,
+    ) -> Sum:
+        """The sum over all rows.
 
-def is_reader(X: object) -> TypeGuard[Reader]:
-    """Whether this is a reader; asked of its class, as frames have attributes by their columns."""
-    return all(callable(getattr(type(X), name, None)) for name in ("read", "fingerprint"))
+        Args:
+            row_sum: what is added up.
+            n_rows: the number of rows, if it is known; another number is an error.
+            progress: called with a line of text now and then.
+            partial_sums: keeps unfinished sums, if given.
+        """
+        return sum_blocks(self, row_sum, n_rows, progress, partial_sums)
+
+    def sample(
+        self, size: int, rng: np.random.Generator, progress: Progress = silent
+    ) -> tuple[Block, int]:
+        """In one pass, a sample of at most ``size`` rows, and the number of all rows."""
+        return sample_blocks(self, size, rng, progress)
+
+    def map(self, function: Callable[[Array], Results], example: Array) -> Results:
+        """The results of a function of inputs, which gives arrays with a row for each of theirs.
+
+        Args:
+            function: is called with one block of inputs at a time.
+            example: one row of inputs, by which a lazy source finds the shapes of the results.
+        """
+        blocks = resized(self.read(), block_rows(self.n_inputs))
+        found = [function(block.X) for block in blocks]
+        if not found:
+            raise ValueError("there are no rows to predict.")
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def read_all(self, why: str | None = None) -> Block:
+        """All rows in memory.
+
+        Args:
+            why: what needs them; more than :data:`IN_MEMORY` bytes of them are refused then.
+        """
+        rows = self._read_up_to(None if why is None else IN_MEMORY)
+        if rows is None:
+            raise ValueError(
+                f"{why} needs all rows in memory, and there are more than the "
+                f"{self._count(IN_MEMORY):,} that make {IN_MEMORY / 2**30:g} GiB: do without it, "
+                "or read as many as you have memory for yourself, and give arrays."
+            )
+        return rows
+
+    def read_if_small(self) -> Block | None:
+        """All rows in memory, if they take at most :data:`SMALL` bytes; ``None`` if they stream."""
+        return None if self.always_streams else self._read_up_to(SMALL)
+
+    def _read_up_to(self, budget: int | None) -> Block | None:
+        most = None if budget is None else self._count(budget)
+        if most is not None and (self.n_rows or 0) > most:
+            return None
+        pieces, count = [], 0
+        for piece in self.read():
+            pieces.append(piece)
+            count += len(piece)
+            if most is not None and count > most:
+                return None
+        if not count:
+            raise ValueError("the source has no rows.")
+        rows = joined(pieces)
+        if not rows.weights.any():
+            raise ValueError(NO_WEIGHT)
+        return rows
+
+    def _count(self, budget: int) -> int:
+        """Rows of so many bytes."""
+        return budget // (8 * (self.n_inputs + self.n_outputs + 1))
 
 
 def piece_rows(n_columns: int) -> int:
@@ -67,8 +167,8 @@ def checked(
     y: Array,
     weights: Array,
     place: Callable[[int], str],
-    labels: Callable[[int], str] = lambda column: f"column {column}",
-    targets: Callable[[int], str] = lambda column: f"target {column}",
+    inputs: Sequence[str] | None = None,
+    targets: Sequence[str] | None = None,
 ) -> Block:
     """Rows, all finite, with weights that can be used.
 
@@ -77,17 +177,20 @@ def checked(
         y: targets, shape (n, k).
         weights: shape (n,).
         place: where one of the rows is, for errors.
-        labels: what an input column is called.
-        targets: what a target is called.
+        inputs: names of the input columns, if they have any.
+        targets: the same for targets.
     """
-    for values, called in ((X, labels), (y, targets), (weights[:, None], lambda column: "weight")):
+    columns = ((X, inputs, "column"), (y, targets, "target"), (weights[:, None], None, "weight"))
+    for values, names, what in columns:
         with np.errstate(over="ignore", invalid="ignore"):
             fine = np.isfinite(values.sum())
         if not fine and not np.isfinite(values).all():
             row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-            what = "a missing value or NaN" if np.isnan(values[row, column]) else "infinity"
+            label = what if what == "weight" else f"{what} {column}"
+            label = label if names is None else f"column {names[column]!r}"
+            fault = "a missing value or NaN" if np.isnan(values[row, column]) else "infinity"
             raise ValueError(
-                f"{place(row)}, {called(column)}: {what}. Drop such rows, or fill them in, for "
+                f"{place(row)}, {label}: {fault}. Drop such rows, or fill them in, for "
                 "example with sklearn.impute.SimpleImputer."
             )
     wrong = wrong_weight(weights)
@@ -108,6 +211,36 @@ def as_numbers(values: ArrayLike, what: str) -> Array:
         raise ValueError(f"{what} holds something that is no number: encode it first.") from None
 
 
+def require_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
+    """Raise an error if a column is missing; it lists those present, and similar names."""
+    missing = [name for name in wanted if name not in present]
+    if not missing:
+        return
+    shown = [str(name) for name in present]
+    close = [match for name in missing for match in get_close_matches(name, shown, n=1)]
+    meant = f" Did you mean {listed(list(dict.fromkeys(close)))}?" if close else ""
+    raise NoSuchColumnError(
+        f"{where} has no column {listed(missing)}; its columns are {listed(present)}.{meant}"
+    )
+
+
+def inputs_among(
+    present: Sequence[str], others: Sequence[str], names: Sequence[str] | None, where: str
+) -> tuple[str, ...]:
+    """The input columns of a table: those named, or all but the others, which must be there too."""
+    wanted = [n for n in present if n not in others] if names is None else list(names)
+    require_columns([*wanted, *others], present, where)
+    if not wanted:
+        raise ValueError(f"{where} has no column beside {listed(others)}.")
+    return tuple(wanted)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them, if they are not too many."""
+    shown = ", ".join(repr(str(name)[:80]) for name in names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
+
+
 def skipped(pieces: Iterable[Block], count: int) -> Iterator[Block]:
     """The pieces without their first rows."""
     for piece in pieces:
@@ -119,3 +252,8 @@ def skipped(pieces: Iterable[Block], count: int) -> Iterator[Block]:
 def digest(parts: Sequence[bytes]) -> str:
     """A short checksum."""
     return hashlib.sha256(b"".join(parts)).hexdigest()[:DIGEST]
+
+
+def digest_of(rows: Block) -> str:
+    """A short checksum of some rows."""
+    return digest([part.tobytes() for part in (rows.X, rows.y, rows.weights)])

@@ -1,16 +1,16 @@
-"""Rows that the user's own code makes: blocks (X, y) or (X, y, weights), as often as asked for."""
+"""Rows that the user's code makes: blocks (X, y) or (X, y, weights), made anew for every pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rwf._types import Array
-from rwf.data.readers.base import as_numbers, checked, digest, skipped
+from rwf.data.readers.base import Reader, as_numbers, checked, digest_of, skipped
 from rwf.data.rows import Block
 
 Item: TypeAlias = ArrayLike | tuple[ArrayLike, ...]
@@ -23,24 +23,24 @@ ONE_SHOT = (
 
 
 @dataclass(frozen=True)
-class BlockReader:
+class BlockReader(Reader):
     """Rows of blocks.
 
     Args:
         blocks: a function that returns a new iterator, or something that can be iterated anew.
-        n_inputs: columns of X.
-        n_outputs: columns of y; none if only inputs are wanted.
-        single_output: whether y is one-dimensional.
+        x_shape: the shape of one row of X, (d,).
+        y_shape: the shape of one row of y: () or (k,), or (0,) if only inputs are wanted.
     """
 
+    always_streams: ClassVar[bool] = True
+
     blocks: Blocks
-    n_inputs: int
-    n_outputs: int
-    single_output: bool
+    x_shape: tuple[int, ...]
+    y_shape: tuple[int, ...]
 
     @classmethod
     def of(cls, blocks: Blocks, *, targets: bool) -> BlockReader:
-        """A reader of blocks; the first of them says how many columns there are."""
+        """A reader of blocks; the first of them has the shapes of all."""
         passed = _passed(blocks)
         if callable(blocks) and blocks() is passed and iter(passed) is passed:
             raise TypeError(ONE_SHOT.format(f"the {type(passed).__name__} of this function"))
@@ -53,15 +53,19 @@ class BlockReader:
                 f"block 0 has X of shape {X.shape} and y of shape {y.shape}: give X of shape "
                 "(n, d) and y of shape (n,) or (n, k)."
             )
-        return cls(blocks, X.shape[1], 1 if y.ndim == 1 else y.shape[1], y.ndim == 1)
+        return cls(blocks, X.shape[1:], y.shape[1:])
 
     @property
-    def names(self) -> None:
-        return None
+    def n_inputs(self) -> int:
+        return self.x_shape[0]
 
     @property
-    def n_rows(self) -> None:
-        return None
+    def n_outputs(self) -> int:
+        return 1 if self.single_output else self.y_shape[0]
+
+    @property
+    def single_output(self) -> bool:
+        return self.y_shape == ()
 
     def read(self, start: int = 0) -> Iterator[Block]:
         found = (self._block(item, index) for index, item in enumerate(_passed(self.blocks)))
@@ -69,25 +73,19 @@ class BlockReader:
 
     def _block(self, item: Item, index: int) -> Block:
         X, y, weights = _parts(item, index, targets=self.n_outputs > 0)
-        n, shape = len(X), (self.n_inputs, self.n_outputs)
-        if (
-            X.ndim != 2
-            or y.ndim != (1 if self.single_output else 2)
-            or (X.shape[1], 1 if y.ndim == 1 else y.shape[1]) != shape
-            or (len(y), len(weights)) != (n, n)
-        ):
+        n = len(X)
+        if (X.shape, y.shape, len(weights)) != ((n, *self.x_shape), (n, *self.y_shape), n):
             raise ValueError(
                 f"block {index} has X of shape {X.shape}, y of shape {y.shape} and "
-                f"{len(weights)} weights: every block needs {shape[0]} columns of X and {shape[1]} "
-                "of y, as the first has, and as many targets and weights as rows."
+                f"{len(weights)} weights: every block needs {self.n_inputs} columns of X and "
+                f"{self.n_outputs} of y, as the first has, and as many targets and weights as rows."
             )
         rows = np.ascontiguousarray(X), y.reshape(n, self.n_outputs), weights
         return checked(*rows, lambda row: f"block {index}, row {row}")
 
     def fingerprint(self) -> dict[str, str]:
-        first = next(self.read())
-        content = digest([part.tobytes() for part in (first.X, first.y, first.weights)])
-        return {"columns": f"{self.n_inputs} and {self.n_outputs}", "first block": content}
+        columns = f"{self.n_inputs} and {self.n_outputs}"
+        return {"columns": columns, "first block": digest_of(next(self.read()))}
 
 
 def _passed(blocks: Blocks) -> Iterable[Item]:

@@ -1,38 +1,35 @@
-"""Rows of Dask arrays and dataframes: partitions that are computed where the cluster likes.
+"""Rows of Dask arrays and dataframes: partitions that are computed on the cluster.
 
-Dask is imported only once somebody gives one of its collections.
+Dask is imported only when one of its collections is given.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.readers.base import as_numbers, checked, digest, skipped
-from rwf.data.readers.collections import (
-    ArrayCollection,
-    Collection,
-    FrameCollection,
-    is_array,
-    is_dataframe,
+from rwf.data.progress import Progress, silent
+from rwf.data.readers.base import Reader, Results, as_numbers, checked, digest, digest_of, skipped
+from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
+from rwf.data.readers.dask_tasks import (
+    computed,
+    map_partitions,
+    sample_partitions,
+    sum_partitions,
 )
-from rwf.data.rows import Block
+from rwf.data.rows import Block, RowSum, Sum, joined
+from rwf.data.stream import PartialSums
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 AT_ONCE = 8
 """Partitions that are computed together where all rows are read."""
-
-GRAPH_BYTES = "1GiB"
-"""Size of a graph above which Dask warns: a model is in it, once, so that no worker's loss is."""
 
 
 @dataclass(frozen=True)
@@ -41,33 +38,35 @@ class _Layout:
 
     Args:
         inputs: names of columns.
-        targets: names of columns, if these are in the same frame as inputs.
+        targets: names of columns, if these are in the same dataframe as inputs.
         weight: the same.
-        n_outputs: how many targets there are.
+        n_inputs: columns of X.
+        n_outputs: columns of y.
+        single_output: whether the target is one column, and not a table of one.
     """
 
     inputs: tuple[str, ...] | None
     targets: tuple[str, ...]
     weight: str | None
+    n_inputs: int
     n_outputs: int
+    single_output: bool
 
 
 @dataclass(frozen=True)
-class PartitionReader:
-    """Rows of collections that are parted alike.
+class DaskReader(Reader):
+    """Rows of collections that have the same partitions.
 
     Args:
         layout: which columns are what.
-        n_inputs: columns of X.
-        single_output: whether the target is one column, and not a table of one.
-        parts: inputs of every partition, then its targets and weights, where they lie apart.
+        parts: inputs of every partition, then its targets and weights, if they are separate.
         known: rows of every partition, if that is known without computing them.
         index: what to count otherwise.
     """
 
+    always_streams: ClassVar[bool] = True
+
     layout: _Layout
-    n_inputs: int
-    single_output: bool
     parts: tuple[tuple[Delayed | None, ...], ...]
     known: tuple[int, ...] | None
     index: tuple[Delayed, ...]
@@ -76,42 +75,37 @@ class PartitionReader:
     def of(
         cls,
         X: Collection,
-        y: Collection | Sequence[str] = (),
+        y: Collection | str | Sequence[str] = (),
         weights: Collection | str | None = None,
         names: Sequence[str] | None = None,
-        *,
-        single_output: bool = False,
-    ) -> PartitionReader:
+    ) -> DaskReader:
         """A reader of a collection.
 
         Args:
             X: inputs; a dataframe may hold targets and weights as well.
-            y: targets, or the names of their columns.
+            y: targets, or the name of their column, or several names.
             weights: how many times each row counts, or the name of a column.
             names: the input columns of a dataframe; ``None`` for all that are left.
-            single_output: whether the name in y is one target, and not a list of one.
         """
-        targets = tuple(y) if isinstance(y, Sequence) else ()
-        weight = weights if isinstance(weights, str) else None
-        columns, known, inputs, index = _inputs(X, names, (*targets, *([weight] if weight else [])))
-        n_outputs = len(targets)
-        if not isinstance(y, Sequence):
+        targets: tuple[str, ...] = ()
+        if isinstance(y, Sequence):
+            targets = (y,) if isinstance(y, str) else tuple(y)
+            n_outputs, single = len(targets), isinstance(y, str)
+        else:
             n_outputs = 1 if y.ndim == 1 else int(y.shape[1])  # type: ignore[attr-defined]
-            single_output = y.ndim == 1
+            single = y.ndim == 1
+        weight = weights if isinstance(weights, str) else None
+        others = (*targets, *([weight] if weight else []))
+        columns, known, inputs, index = input_partitions(X, names, others)
+        n_inputs = int(X.shape[1]) if columns is None else len(columns)  # type: ignore[attr-defined]
         parts: list[Sequence[Delayed | None]] = [inputs]
         for part, what in ((y, "y"), (weights, "sample_weight")):
             if isinstance(part, Sequence) or part is None:
                 parts.append([None] * len(inputs))
             else:
-                parts.append(_aligned(part, known, len(inputs), what))
-        return cls(
-            _Layout(columns, targets, weight, n_outputs),
-            int(X.shape[1]) if columns is None else len(columns),  # type: ignore[attr-defined]
-            single_output,
-            tuple(zip(*parts, strict=True)),
-            known,
-            index,
-        )
+                parts.append(aligned_partitions(part, known, len(inputs), what))
+        layout = _Layout(columns, targets, weight, n_inputs, n_outputs, single)
+        return cls(layout, tuple(zip(*parts, strict=True)), known, index)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -119,8 +113,16 @@ class PartitionReader:
         return names if names and all(isinstance(name, str) for name in names) else None
 
     @property
+    def n_inputs(self) -> int:
+        return self.layout.n_inputs
+
+    @property
     def n_outputs(self) -> int:
         return self.layout.n_outputs
+
+    @property
+    def single_output(self) -> bool:
+        return self.layout.single_output
 
     @property
     def n_rows(self) -> int | None:
@@ -153,97 +155,37 @@ class PartitionReader:
         )
         return skipped(cast(Iterator[Block], found), start)
 
+    def sum(
+        self,
+        row_sum: RowSum[Sum],
+        n_rows: int | None = None,
+        progress: Progress = silent,
+        partial_sums: PartialSums | None = None,
+    ) -> Sum:
+        return sum_partitions(self.blocks, row_sum, progress, partial_sums)
+
+    def sample(
+        self, size: int, rng: np.random.Generator, progress: Progress = silent
+    ) -> tuple[Block, int]:
+        n = sum(self.lengths)
+        if not n:
+            raise ValueError("the source has no rows.")
+        if n <= size:
+            return joined([*self.read()]), n
+        return sample_partitions(self.blocks, self.lengths, size, rng, progress), n
+
+    def map(self, function: Callable[[Array], Results], example: Array) -> Results:
+        """Dask arrays that are yet to be computed, with the partitions of the inputs."""
+        # The call here also computes what predictions of all rows have in common.
+        shapes = [array.shape[1:] for array in function(example)]
+        return map_partitions(self.blocks, self.known, function, shapes)
+
     def fingerprint(self) -> dict[str, str]:
-        first = next(self.read())
         return {
             "columns": f"{self.n_inputs} and {self.n_outputs}",
             "partitions": digest([np.array(self.lengths).tobytes()]),
-            "first rows": digest([part.tobytes() for part in (first.X, first.y, first.weights)]),
+            "first rows": digest_of(next(self.read())),
         }
-
-
-def computed(tasks: Sequence[Delayed]) -> tuple[object, ...]:
-    """Results of tasks, on the cluster that is current, or by threads if there is none.
-
-    A process that has not imported ``distributed`` has no cluster, and its configuration must be
-    left alone: a key that is set before the package loads its defaults hides all of them.
-    """
-    import dask
-
-    if "distributed" not in sys.modules:
-        return tuple(dask.compute(*tasks, traverse=False))
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": GRAPH_BYTES}):
-        return tuple(dask.compute(*tasks, traverse=False))
-
-
-def _inputs(
-    X: Collection, names: Sequence[str] | None, others: tuple[str, ...]
-) -> tuple[tuple[str, ...] | None, tuple[int, ...] | None, list[Delayed], tuple[Delayed, ...]]:
-    """Names of input columns, rows of partitions, these themselves, and what counts them."""
-    if is_dataframe(X):
-        columns = _columns(X, names, set(others))
-        return columns, None, _partitions(X[[*columns, *others]]), tuple(_partitions(X.index))
-    if not is_array(X) or X.ndim != 2:
-        raise TypeError(
-            f"X is a Dask {type(X).__name__}: give a dataframe, or an array of shape (n, d)."
-        )
-    if others:
-        raise ValueError(
-            f"a Dask array has no column {others[0]!r}: give y and sample_weight as Dask arrays, "
-            "or everything as a dataframe."
-        )
-    parts = _partitions(X.rechunk({1: -1}))
-    return None, _lengths(X), parts, tuple(parts)
-
-
-def _columns(X: FrameCollection, names: Sequence[str] | None, others: set[str]) -> tuple[str, ...]:
-    """The input columns of a dataframe, if it has them and the others."""
-    columns = list(X.columns)
-    wanted = [name for name in columns if name not in others] if names is None else list(names)
-    missing = [name for name in (*wanted, *sorted(others)) if name not in columns]
-    if missing:
-        raise ValueError(
-            f"the dataframe has no column {', '.join(map(repr, missing))}; its columns are "
-            f"{', '.join(map(repr, columns))}."
-        )
-    if not wanted:
-        raise ValueError(f"the dataframe has no column beside {sorted(others)}.")
-    return tuple(wanted)
-
-
-def _lengths(X: ArrayCollection) -> tuple[int, ...] | None:
-    """Rows of every partition of an array, if they are known."""
-    found = X.chunks[0]
-    return None if any(math.isnan(length) for length in found) else tuple(map(int, found))
-
-
-def _aligned(
-    part: Collection, known: tuple[int, ...] | None, count: int, what: str
-) -> list[Delayed]:
-    """Partitions of targets or weights that go with those of the inputs."""
-    if is_array(part):
-        own = _lengths(part)
-        if known is not None and own is not None and own != known:
-            if sum(own) != sum(known):
-                raise ValueError(
-                    f"X has {sum(known)} rows and {what} has {sum(own)}: inconsistent numbers of "
-                    "samples. Give one for each row."
-                )
-            part = part.rechunk({0: known})
-        if part.ndim == 2:
-            part = part.rechunk({1: -1})
-    found = _partitions(part)
-    if len(found) != count:
-        raise ValueError(
-            f"X has {count} partitions and {what} has {len(found)}, and how many rows these have "
-            "is unknown: take both from the same dataframe, or call compute_chunk_sizes() of "
-            "arrays."
-        )
-    return found
-
-
-def _partitions(X: Collection) -> list[Delayed]:
-    return list(np.ravel(np.array(X.to_delayed(), dtype=object)))
 
 
 def _block(layout: _Layout, number: int, X: object, y: object, weights: object) -> Block:
@@ -263,19 +205,18 @@ def _block(layout: _Layout, number: int, X: object, y: object, weights: object) 
             f"{where} has {n} rows of X, y of shape {outputs.shape} and weights of shape "
             f"{times.shape}: give one target and one weight for each row."
         )
-    names, targets = layout.inputs, layout.targets
     return checked(
         inputs,
         outputs,
         times,
         lambda row: f"{where}, row {row} (the first is 0)",
-        lambda column: f"column {column if names is None else names[column]!r}",
-        lambda column: f"column {targets[column]!r}" if targets else f"target {column}",
+        layout.inputs,
+        layout.targets or None,
     )
 
 
 def _table(values: object, names: Sequence[str] | None, what: str) -> Array:
-    """Values, or some columns of a frame, as numbers, shape (n, columns)."""
+    """Values, or some columns of a dataframe, as numbers, shape (n, columns)."""
     if names is None:
         table = as_numbers(np.asarray(values), what)
         return np.ascontiguousarray(table[:, None] if table.ndim == 1 else table)

@@ -1,4 +1,4 @@
-"""Which reader suits what a user gives."""
+"""The reader for what a user gives."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader, as_numbers
 from rwf.data.readers.blocks import BlockReader, Blocks
 from rwf.data.readers.collections import Collection, is_collection
-from rwf.data.readers.dask import PartitionReader
+from rwf.data.readers.dask import DaskReader
 from rwf.data.readers.table import TableReader
 
-Data: TypeAlias = ArrayLike | os.PathLike[str] | Blocks | Collection
-"""Rows: an array or a frame, the path of a table, blocks, or a Dask array or dataframe."""
+Data: TypeAlias = ArrayLike | os.PathLike[str] | Blocks | Collection | Reader
+"""Rows: an array or a dataframe, the path of a table, blocks, or a Dask array or dataframe."""
 
 Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection
 """Targets, or the names of their columns."""
@@ -29,10 +29,10 @@ def open_rows(
     sample_weight: Targets | None,
     names: Sequence[str] | None,
 ) -> Reader | None:
-    """A reader of rows that need not be in memory; ``None`` for arrays and frames.
+    """A reader of rows that need not be in memory; ``None`` for arrays and dataframes.
 
     Args:
-        X: what was given for inputs, or for everything.
+        X: inputs, or a source of everything.
         y: targets or their names.
         sample_weight: weights, or the name of their column.
         names: input columns that are wanted; ``None`` for all that are left.
@@ -49,18 +49,13 @@ def open_rows(
         weight = names_of(sample_weight)
         if sample_weight is not None and len(weight or ()) != 1:
             raise ValueError("with a path, sample_weight is the name of a column, or None.")
-        return TableReader.of(
-            os.fspath(X),
-            targets,
-            weight[0] if weight else None,
-            names,
-            single_output=isinstance(y, str),
-        )
+        target = y if isinstance(y, str) else targets
+        return TableReader.of(os.fspath(X), target, weight[0] if weight else None, names)
     if y is None and (_is_blocks(X) or _is_list_of_blocks(X)):
         if sample_weight is not None:
             raise ValueError("blocks bring their own weights: give (X, y, weights) as a block.")
         return BlockReader.of(X, targets=True)  # type: ignore[arg-type]
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "buif" and y is not None:
+    if _is_map(X) and y is not None:
         targets_of_rows = y if isinstance(y, np.memmap) else np.asarray(y)
         given = sample_weight
         weights = None if given is None else as_numbers(given, "sample_weight")  # type: ignore[arg-type]
@@ -71,13 +66,13 @@ def open_rows(
             and (weights is None or weights.shape == (len(X),))
         ):
             return ArrayReader(X, targets_of_rows, weights)
-    return None  # and whatever is wrong with arrays is said where these are checked
+    return None  # other errors are raised where arrays are checked
 
 
 def open_inputs(X: Data, names: Sequence[str] | None) -> Reader | None:
-    """A reader of inputs that need not be in memory; ``None`` for arrays and frames."""
+    """A reader of inputs that need not be in memory; ``None`` for arrays and dataframes."""
     if is_collection(X):
-        return PartitionReader.of(X, names=names)
+        return DaskReader.of(X, names=names)
     if _is_path(X):
         if names is None:
             raise ValueError(
@@ -87,15 +82,15 @@ def open_inputs(X: Data, names: Sequence[str] | None) -> Reader | None:
         return TableReader.of(os.fspath(X), names=names)
     if _is_blocks(X):
         return BlockReader.of(X, targets=False)
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "buif":
+    if _is_map(X):
         return ArrayReader(X, np.empty((len(X), 0)))
     return None
 
 
 def _open_partitions(
     X: Collection, y: Targets | None, sample_weight: Targets | None, names: Sequence[str] | None
-) -> PartitionReader:
-    targets = y if is_collection(y) else names_of(y)
+) -> DaskReader:
+    targets = y if is_collection(y) or isinstance(y, str) else names_of(y)
     if targets is None:
         raise TypeError(
             "fit(X, y) with a Dask collection X needs another for y, such as "
@@ -108,7 +103,7 @@ def _open_partitions(
             "with a Dask collection X, sample_weight is another, or the name of a dataframe's "
             "column, or None."
         )
-    return PartitionReader.of(X, targets, sample_weight, names, single_output=isinstance(y, str))
+    return DaskReader.of(X, targets, sample_weight, names)
 
 
 def names_of(y: object) -> tuple[str, ...] | None:
@@ -122,6 +117,10 @@ def names_of(y: object) -> tuple[str, ...] | None:
 
 def _is_path(X: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(X, str | os.PathLike)
+
+
+def _is_map(X: object) -> TypeGuard[np.memmap]:
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "buif"
 
 
 def _is_blocks(X: object) -> TypeGuard[Blocks]:

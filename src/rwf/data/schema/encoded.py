@@ -1,21 +1,22 @@
-"""Rows of a table with texts, as numbers; and rows without every fifth, or these alone."""
+"""Rows of a table with categorical columns, as numbers; and the folds of cross-validation."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf.data.readers import Reader
-from rwf.data.readers.base import checked, digest, skipped
-from rwf.data.readers.files import TableFile
-from rwf.data.readers.table import content_of, place_in, rows_from, total_rows, values_in
+from rwf.data.readers.base import Reader, checked, digest, skipped
+from rwf.data.readers.files import values_in
+from rwf.data.readers.formats import open_table
+from rwf.data.readers.table import FilesReader, Place
 from rwf.data.rows import Block
 from rwf.data.schema.columns import TableSchema, Unknown
-from rwf.data.schema.open import open_any
+
+if TYPE_CHECKING:
+    import pyarrow
 
 FOLDS = 5
 """Parts into which rows are dealt."""
@@ -25,17 +26,16 @@ PERIOD = 2000
 
 
 @dataclass(frozen=True)
-class EncodedReader:
+class EncodedReader(FilesReader):
     """Rows of a table, encoded by its schema.
 
     Args:
         files: in the order of their rows.
         schema: how columns become numbers.
         targets: whether the target and weights are wanted, too.
-        unknown: what a text is that was not seen in the fit.
+        unknown: how a category is encoded that was not seen in the fit.
     """
 
-    files: tuple[TableFile, ...]
     schema: TableSchema
     targets: bool
     unknown: Unknown = "error"
@@ -44,10 +44,10 @@ class EncodedReader:
     def of(
         cls, table: object, schema: TableSchema, *, targets: bool, unknown: Unknown = "error"
     ) -> Self:
-        """A reader of a path or a frame that has the columns of the schema."""
-        files = open_any(table)
+        """A reader of a path or a dataframe that has the columns of the schema."""
+        files = open_table(table)
         for file in files:
-            schema.check(file.schema, str(file.path), targets=targets)
+            schema.check(file, targets=targets)
         return cls(files, schema, targets, unknown)
 
     @property
@@ -55,8 +55,12 @@ class EncodedReader:
         return self.schema.names
 
     @property
-    def n_inputs(self) -> int:
-        return len(self.names)
+    def columns(self) -> tuple[str, ...]:
+        return self.schema.read_columns(targets=self.targets)
+
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        return self.schema.categorical
 
     @property
     def n_outputs(self) -> int:
@@ -66,56 +70,31 @@ class EncodedReader:
     def single_output(self) -> bool:
         return True
 
-    @property
-    def n_rows(self) -> int | None:
-        return total_rows(self.files)
-
-    def read(self, start: int = 0) -> Iterator[Block]:
-        return rows_from(self.files, start, self._read)
-
-    def _read(self, file: TableFile, row: int) -> Iterator[Block]:
-        schema, targets = self.schema, self.schema.target if self.targets else None
-        weight = schema.weight if self.targets else None
-        columns = [column.name for column in schema.columns]
-        columns += [name for name in (targets, weight) if name is not None]
-        for batch in file.batches(columns, row, schema.texts):
-            if not batch.num_rows:
-                continue
-            place = functools.partial(place_in, file.path, row)
-            y = np.empty((batch.num_rows, 0))
-            if targets is not None:
-                y = values_in(batch.column(targets))[:, None]
-            yield checked(
-                schema.encode(batch, place, self.unknown),
-                y,
-                np.ones(batch.num_rows) if weight is None else values_in(batch.column(weight)),
-                place,
-                lambda column: f"column {self.names[column]!r}",
-                lambda column: f"column {schema.target!r}",
-            )
-            row += batch.num_rows
+    def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
+        X, schema, n = self.schema.encode(batch, place, self.unknown), self.schema, batch.num_rows
+        y, weights = np.empty((n, 0)), np.ones(n)
+        if self.targets and schema.target is not None:
+            y = values_in(batch.column(schema.target))[:, None]
+        if self.targets and schema.weight is not None:
+            weights = values_in(batch.column(schema.weight))
+        return checked(X, y, weights, place, self.names, [str(schema.target)])
 
     def fingerprint(self) -> dict[str, str]:
-        found = {f"file {file.path.name}": content_of(file.path) for file in self.files}
-        return {
-            "columns": ", ".join(self.names),
-            "schema": digest([repr(self.schema).encode()]),
-            **found,
-        }
+        return {**super().fingerprint(), "schema": digest([repr(self.schema).encode()])}
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Reader):
     """The rows of a source that are in one of five folds, or those that are not.
 
-    Every five rows that follow each other are dealt at random, so folds are equally large, and the
-    deal does not depend on how a source parts its rows.
+    Every five consecutive rows are dealt to the folds at random, so folds are equally large, and do
+    not depend on the pieces that a source gives.
 
     Args:
         reader: the source.
         index: the fold.
         held: whether its rows are wanted, or all others.
-        seed: of the deal.
+        seed: of the random deal.
     """
 
     reader: Reader
@@ -138,10 +117,6 @@ class Fold:
     @property
     def single_output(self) -> bool:
         return self.reader.single_output
-
-    @property
-    def n_rows(self) -> Literal[None]:
-        return None
 
     def read(self, start: int = 0) -> Iterator[Block]:
         return skipped(self._chosen(), start)

@@ -1,25 +1,24 @@
-"""What is learned of a table before a fit: kinds of columns, categories, and what fills gaps."""
+"""What is learned of a table before a fit: kinds of columns, categories, replacements of gaps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.readers.files import TableFile, arrow
-from rwf.data.readers.table import values_in
+from rwf.data.readers.base import inputs_among, listed, require_columns
+from rwf.data.readers.files import TableFile, arrow, values_in
 from rwf.data.schema.columns import (
     CategoryColumn,
     NumberColumn,
     TableSchema,
-    as_texts,
+    as_strings,
     kind_of,
-    listed,
-    missing_texts,
-    require_columns,
+    missing_strings,
 )
 from rwf.errors import NoSuchColumnError
 
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     import pyarrow
 
 Missing = Literal["error", "impute"]
-"""What a missing value is: an error, or the median or the most frequent text."""
+"""A missing value: an error, or replaced by the median or the most frequent category."""
 
 MOST_CATEGORIES = 200
-"""Texts of one column; one with more is an identifier, or prose."""
+"""Categories of one column; one with more is an identifier, or prose."""
 
 MEDIAN_ROWS = 2**17
-"""Rows that medians are taken of; of more, a sample."""
+"""Rows for medians; of more rows, a sample."""
 
 
 def learn_schema(
@@ -43,39 +42,30 @@ def learn_schema(
     weight: str | None = None,
     missing: Missing = "error",
 ) -> TableSchema:
-    """Look through a table once, if it has texts or missing values are to be filled in.
+    """Learn the columns: in one pass, if some are categorical or missing values are replaced.
 
     Args:
         files: of the table.
         target: the column of y.
         features: input columns, in the order of the model; ``None`` for all others.
         weight: the column that says how many times a row counts.
-        missing: what a missing value is.
+        missing: whether missing values are errors, or replaced.
     """
     if missing not in ("error", "impute"):
         raise ValueError(f"missing={missing!r} is unknown: use 'error' or 'impute'.")
     schema, where = files[0].schema, str(files[0].path)
     names = _chosen(schema.names, where, target, features, weight)
-    for name in (target, *([] if weight is None else [weight])):
+    for name in [target, *([] if weight is None else [weight])]:
         if kind_of(schema.field(name).type) != "number":
             raise ValueError(
                 f"column {name!r} of {where} holds {schema.field(name).type}: "
                 f"{'the target' if name == target else 'weights'} must be numbers."
             )
-    kinds = {name: _kind(name, schema.field(name).type, where) for name in names}
-    draft = TableSchema(
-        tuple(
-            NumberColumn(name, str(schema.field(name).type))
-            if kinds[name] == "number"
-            else CategoryColumn(name, str(schema.field(name).type), ())
-            for name in names
-        ),
-        target,
-        weight,
-    )
+    columns = tuple(_draft(name, schema.field(name).type, where) for name in names)
+    draft = TableSchema(columns, target, weight)
     for file in files[1:]:
-        draft.check(file.schema, str(file.path), targets=True)
-    if missing == "error" and not draft.texts:
+        draft.check(file, targets=True)
+    if missing == "error" and not draft.categorical:
         return draft
     return _looked_through(files, draft, missing)
 
@@ -86,86 +76,84 @@ def _chosen(
     target: str,
     features: Sequence[str] | None,
     weight: str | None,
-) -> list[str]:
+) -> Sequence[str]:
     """The input columns."""
     others = [target, *([] if weight is None else [weight])]
     require_columns([*others, *(features or ())], present, where)
     if target == weight:
         raise NoSuchColumnError(f"column {target!r} cannot be both the target and the weights.")
     if features is None:
-        names = [name for name in present if name not in others]
-        if not names:
-            raise ValueError(f"{where} has no column beside {listed(others)}.")
-        return names
+        return inputs_among(present, others, None, where)
     used = [name for name in features if name in others]
     if used or len(set(features)) < len(features) or not features:
         raise NoSuchColumnError(
             f"the features {listed(features)} must be different columns, without the target "
             "and the weights."
         )
-    return list(features)
+    return features
 
 
-def _kind(name: str, dtype: pyarrow.DataType, where: str) -> Literal["number", "text"]:
+def _draft(name: str, dtype: pyarrow.DataType, where: str) -> NumberColumn | CategoryColumn:
+    """A column of which only the type is known."""
     kind = kind_of(dtype)
     if kind is None:
         raise ValueError(
             f"column {name!r} of {where} holds {dtype}, which is neither numbers nor text: turn it "
             "into numbers, such as days since a date, or leave it out by naming all other features."
         )
-    return kind
+    dtype = str(dtype)
+    return NumberColumn(name, dtype) if kind == "number" else CategoryColumn(name, dtype, ())
 
 
 def _looked_through(
     files: Sequence[TableFile], draft: TableSchema, missing: Missing
 ) -> TableSchema:
-    """The schema with its categories, and what fills gaps."""
-    counts = {name: Counter[str]() for name in draft.texts}
-    numbers = [c.name for c in draft.columns if c.name not in counts]
+    """The schema with its categories, and replacements of missing values."""
+    counts = {name: Counter[str]() for name in draft.categorical}
+    wanted = draft.read_columns(targets=False)
+    numbers = [name for name in wanted if name not in counts]
     sample = _Sample(len(numbers)) if missing == "impute" else None
-    wanted = [column.name for column in draft.columns]
-    for batch in _batches(files, wanted, draft.texts):
+    for batch in (b for file in files for b in file.batches(wanted, 0, draft.categorical)):
         for name, seen in counts.items():
-            texts = as_texts(batch.column(name), name)
-            _count(texts.filter(arrow().array(~missing_texts(texts))), seen, name)
+            strings = as_strings(batch.column(name), name)
+            _count(strings.filter(arrow().array(~missing_strings(strings))), seen, name)
         if sample is not None and numbers:
             sample.add(np.column_stack([values_in(batch.column(name)) for name in numbers]))
     medians = dict(zip(numbers, sample.medians if sample else [], strict=False))
-    columns: list[NumberColumn | CategoryColumn] = []
-    for column in draft.columns:
-        if isinstance(column, NumberColumn):
-            fill = medians.get(column.name)
-            if fill is not None and not np.isfinite(fill):
-                raise ValueError(
-                    f"column {column.name!r} has no finite number in it, so that its median cannot "
-                    "fill gaps: leave it out by naming all other features."
-                )
-            columns.append(NumberColumn(column.name, column.dtype, fill))
-            continue
-        seen = counts[column.name]
-        if not seen:
-            raise ValueError(
-                f"column {column.name!r} has no text in it: leave it out by naming all other "
-                "features."
-            )
-        top = min(seen, key=lambda text: (-seen[text], text)) if missing == "impute" else None
-        columns.append(CategoryColumn(column.name, column.dtype, tuple(sorted(seen)), top))
-    return TableSchema(tuple(columns), draft.target, draft.weight)
+    columns = tuple(
+        _number(column, medians.get(column.name))
+        if isinstance(column, NumberColumn)
+        else _category(column, counts[column.name], missing)
+        for column in draft.columns
+    )
+    return replace(draft, columns=columns)
 
 
-def _batches(
-    files: Sequence[TableFile], columns: Sequence[str], texts: Sequence[str]
-) -> Iterator[pyarrow.RecordBatch]:
-    for file in files:
-        yield from file.batches(columns, 0, texts)
+def _number(column: NumberColumn, median: float | None) -> NumberColumn:
+    if median is not None and not np.isfinite(median):
+        raise ValueError(
+            f"column {column.name!r} has no finite number in it, so that its median cannot "
+            "replace missing values: leave it out by naming all other features."
+        )
+    return replace(column, fill=median)
 
 
-def _count(texts: pyarrow.Array, seen: Counter[str], name: str) -> None:
-    for entry in arrow("compute").value_counts(texts).to_pylist():
+def _category(column: CategoryColumn, seen: Counter[str], missing: Missing) -> CategoryColumn:
+    if not seen:
+        raise ValueError(
+            f"column {column.name!r} has no text in it: leave it out by naming all other features."
+        )
+    top = min(seen, key=lambda category: (-seen[category], category))
+    fill = top if missing == "impute" else None
+    return replace(column, categories=tuple(sorted(seen)), fill=fill)
+
+
+def _count(strings: pyarrow.Array, seen: Counter[str], name: str) -> None:
+    for entry in arrow("compute").value_counts(strings).to_pylist():
         seen[entry["values"]] += entry["counts"]
     if len(seen) > MOST_CATEGORIES:
         raise ValueError(
-            f"column {name!r} holds more than {MOST_CATEGORIES} different texts, such as "
+            f"column {name!r} holds more than {MOST_CATEGORIES} categories, such as "
             f"{listed(sorted(seen)[:3])}: it is one-hot encoded, and so many are an identifier "
             "rather than categories. Join rare ones, or leave it out by naming all other features."
         )

@@ -1,0 +1,54 @@
+"""The same rows give the same model, whether they come from an array, a dataframe or a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from rwf import RWFRegressor
+
+N, D = 20_000, 6
+QUICK = {"n_components": 50, "max_iter": 1, "n_restarts": 0, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """More rows than the sample, as arguments of fit."""
+    home, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(4)
+    X = rng.normal(3.0, 2.0, (N, D))
+    X[:, 5] = np.exp(X[:, 5])  # skewed, so that units depend on the rows
+    y = np.sin(X[:, 0]) + 0.2 * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(D)]).assign(y=y)
+    frame.to_csv(home / "rows.csv", index=False, float_format="%.17g")
+    frame.to_parquet(home / "rows.parquet")
+    np.save(home / "X.npy", X)
+    return {
+        "array": (X, y),
+        "dataframe": (frame, "y"),
+        "CSV": (home / "rows.csv", "y"),
+        "Parquet": (home / "rows.parquet", "y"),
+        "memory map": (np.load(home / "X.npy", mmap_mode="r"), y),
+    }
+
+
+def predictions(given, **settings):
+    model = RWFRegressor(**QUICK, **settings).fit(*given)
+    new = np.random.default_rng(5).normal(3.0, 2.0, (50, D))
+    by_name = isinstance(given[1], str)
+    table = pd.DataFrame(new, columns=[f"x{i}" for i in range(D)]) if by_name else new
+    return model.predict(table, return_std=True)
+
+
+def test_all_sources_give_the_same_model(sources):
+    found = {name: predictions(given, second_opinion=False) for name, given in sources.items()}
+    for name, each in found.items():
+        assert_allclose(each, found["array"], rtol=1e-10, err_msg=name)
+
+
+def test_neighbors_are_blended_in_for_files_too(sources):
+    expected = predictions(sources["array"])
+    assert_allclose(predictions(sources["CSV"]), expected, rtol=1e-10)
+    alone = predictions(sources["array"], second_opinion=False)
+    assert np.abs(expected[0] - alone[0]).max() > 1e-3
