@@ -27,7 +27,7 @@ from rwf.uncertainty.blending import (
     held_out_rows,
     learn_output_blend,
 )
-from rwf.uncertainty.vecchia import Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets.radial import Bump
 
 
@@ -39,7 +39,7 @@ def terrain(n, rng, d=2):
 
 
 class Fitted:
-    """A tree of few atoms on some rows, and its layer."""
+    """A tree of few atoms on some rows, blended with a nearest-neighbor GP."""
 
     def __init__(self, X, y, rng, n_features=60):
         local = draw_multifrontal_lattice(Bump(), X, n_features, rng)
@@ -52,11 +52,11 @@ class Fitted:
         held = held_out_rows(len(X), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
         found = learn_output_blend(X, y, held, unseen, rng)
-        self.layer = None if found is None else found.layer
+        self.blend = None if found is None else found.blend
 
     def predict(self, X):
         model = self.posterior.predict(X)
-        return model, self.layer.predict(X, model)
+        return model, self.blend.predict(X, model)
 
 
 def scores(y, p):
@@ -83,7 +83,7 @@ def test_it_adds_what_atoms_are_too_coarse_for(fitted):
     alone, both = model.predict(X)
     assert rmse(y, both) < 0.5 * rmse(y, alone)
     gain = density(y, both) - density(y, alone)
-    assert model.layer.gain == pytest.approx(gain, rel=0.15)
+    assert model.blend.gain == pytest.approx(gain, rel=0.15)
 
 
 def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(fitted):
@@ -98,17 +98,17 @@ def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(f
 
 def test_squares_are_relative_to_those_of_all_rows(fitted):
     model, _, _ = fitted
-    assert model.layer.squares.mean() == pytest.approx(1.0)
+    assert model.blend.squares.mean() == pytest.approx(1.0)
 
 
 def test_far_from_rows_the_model_is_followed(fitted):
     model, _, _ = fitted
     far = np.array([[1.5, 9.0], [-20.0, 3.0]])
     certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
-    found = model.layer.predict(far, certain)
+    found = model.blend.predict(far, certain)
     assert_allclose(found.mean, certain.mean, atol=1e-4)
     # There is no row nearby, so that the scale is one.
-    experts = model.layer.experts
+    experts = model.blend.experts
     given = sum(expert.weight for expert in experts)
     factor = sum(expert.weight * expert.mixing.model for expert in experts) + 1.0 - given
     assert_allclose(found.variance, factor * certain.variance, rtol=1e-2)
@@ -129,7 +129,7 @@ def test_where_only_noise_is_left_there_is_no_layer(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(1.0, 2.0, (1000, 2))
     y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 1000)
-    assert Fitted(X, y, rng).layer is None
+    assert Fitted(X, y, rng).blend is None
 
 
 def test_few_or_constant_rows_have_no_layer(rng):
@@ -159,7 +159,7 @@ def test_units_of_y_do_not_matter(rng):
         unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
         found = learn_output_blend(X[:800], factor * y[:800] + shift, held, unseen, generator)
-        return found.layer.predict(X[800:], there)
+        return found.blend.predict(X[800:], there)
 
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
     assert_allclose((other.mean + 9.0) / 50.0, one.mean, rtol=1e-6)
@@ -187,7 +187,7 @@ def test_the_blend_has_the_least_variance_of_all_weights(rng):
 def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
     X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
     squares = np.repeat([0.2, 1.8], 50)
-    gp = VecchiaGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
+    gp = VecchiaGP(MaternKernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
     distances, near = gp.nearest(np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]), 30)
     found = LocalScale(nearby=20, prior_rows=0.5, radius=1.0)(distances, squares[near])
     assert_allclose(found[:2], [0.2, 1.8], atol=0.03)

@@ -47,11 +47,11 @@ class PriorName(StrEnum):
     """Priors over the weights."""
 
     auto = "auto"
-    projected = "nystrom"
-    cells = "multiscale"
+    nystrom = "nystrom"
+    multiscale = "multiscale"
     adaptive = "adaptive"
-    sparse = "spike_slab"
-    independent = "random_features"
+    spike_slab = "spike_slab"
+    random_features = "random_features"
 
 
 @app.command(epilog="Example: rwf fit houses.csv --target price --features area,town --out h.rwf")

@@ -23,7 +23,7 @@ LEVEL = 0.95
 LEVELS = tuple(k / 20 for k in range(1, 20))
 """The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
 
-Prediction = tuple[Array, Array]
+MeanStd = tuple[Array, Array]
 """Predictive means and standard deviations."""
 
 
@@ -141,7 +141,7 @@ class Skill:
     relative: bool
     better: Literal["higher"] = "higher"
 
-    def __call__(self, y: ArrayLike, prediction: Prediction, reference: Prediction) -> float:
+    def __call__(self, y: ArrayLike, prediction: MeanStd, reference: MeanStd) -> float:
         score, other = self.metric(y, *prediction), self.metric(y, *reference)
         if not self.relative:
             return other - score
@@ -163,7 +163,7 @@ SKILLS: Mapping[str, Skill] = MappingProxyType(
 """The skills by the name of their score."""
 
 
-def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
+def constant_reference(y_train: ArrayLike, n: int) -> MeanStd:
     r"""What n rows get from the training mean: :math:`N(\bar y,\, s^2 (1 + 1/n_\text{train}))`."""
     (y,) = _aligned(y_train=y_train)
     if len(y) < 2:
@@ -172,7 +172,7 @@ def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
     return np.full(n, y.mean()), np.full(n, std)
 
 
-def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> Prediction:
+def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> MeanStd:
     r"""What rows X, shape (n, d), get from ordinary least squares with an intercept.
 
     .. math::

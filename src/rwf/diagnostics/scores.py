@@ -19,7 +19,7 @@ from rwf.data.rows import Block, joined
 LEVEL = 0.95
 """The nominal coverage of the intervals that are counted."""
 
-Prediction = tuple[Array, Array]
+MeanStd = tuple[Array, Array]
 """Means and standard deviations, both of shape (n,)."""
 
 
@@ -38,7 +38,7 @@ class Score:
     coverage: float
 
     @classmethod
-    def of(cls, y: Array, prediction: Prediction, weights: Array) -> Score:
+    def of(cls, y: Array, prediction: MeanStd, weights: Array) -> Score:
         mean, std = prediction
         error = y - mean
         density = float("nan")
@@ -90,7 +90,7 @@ class Round:
 
     known: Block
     held: Block
-    prediction: Prediction
+    prediction: MeanStd
 
 
 def compare(method: str, rounds: Iterable[Round]) -> Scores:
@@ -100,7 +100,7 @@ def compare(method: str, rounds: Iterable[Round]) -> Scores:
     if not rows.weights.any():
         raise ValueError("all rows that were kept back have weight zero: give some a weight.")
 
-    def score(predictions: Sequence[Prediction]) -> Score:
+    def score(predictions: Sequence[MeanStd]) -> Score:
         mean, std = (np.concatenate(parts) for parts in zip(*predictions, strict=True))
         return Score.of(rows.y[:, 0], (mean, std), rows.weights)
 
@@ -117,7 +117,7 @@ def compare(method: str, rounds: Iterable[Round]) -> Scores:
     )
 
 
-def least_squares(known: Block, X: Array) -> Prediction | None:
+def least_squares(known: Block, X: Array) -> MeanStd | None:
     """What rows X, shape (n, d), get from a line through known rows; ``None`` if they are too few.
 
     Constant and repeated columns are harmless.

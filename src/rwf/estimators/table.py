@@ -30,7 +30,7 @@ from rwf.data.schema import (
 )
 from rwf.data.stream import draw
 from rwf.data.writers import write_columns
-from rwf.diagnostics.scores import Prediction, Round, Scores, compare
+from rwf.diagnostics.scores import MeanStd, Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.regressor import RWFRegressor
@@ -213,7 +213,7 @@ class TableModel:
 
         return write_columns(Path(out), blocks())
 
-    def _predictions(self, table: object, unknown: Unknown) -> Iterator[Prediction]:
+    def _predictions(self, table: object, unknown: Unknown) -> Iterator[MeanStd]:
         if unknown not in ("error", "zeros"):
             raise ValueError(f"unknown={unknown!r}: use 'error' or 'zeros'.")
         reader = EncodedReader.of(table, self.schema, targets=False, unknown=unknown)
@@ -230,7 +230,7 @@ class TableModel:
         reader = EncodedReader.of(table, self.schema, targets=True)
         return draw(reader, rows, np.random.default_rng(0), _silent)
 
-    def predict_rows(self, X: Array) -> Prediction:
+    def predict_rows(self, X: Array) -> MeanStd:
         """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
         return _predicted(self.regressor, X)
 
@@ -260,7 +260,7 @@ def _rows(reader: Reader) -> Any:  # noqa: ANN401 - estimators take readers, and
     return reader
 
 
-def _predicted(regressor: Regressor, X: Array) -> Prediction:
+def _predicted(regressor: Regressor, X: Array) -> MeanStd:
     rows = _rows(ArrayReader(X, np.empty((len(X), 0))))
     return regressor.predict(rows, return_std=True)
 

@@ -83,7 +83,7 @@ def learn_neighbor_blend(
         y, alone = rows.y[:, output], model.leave_one_out(calibration_rows, output)
         unseen = Prediction(alone.mean, own[:, output] * alone.variance)
         found = learn_output_blend(rows.X, y, held, unseen, rng)
-        layers.append(None if found is None else found.layer)
+        layers.append(None if found is None else found.blend)
         best = unseen if found is None else found.unseen
         scores[:, output] = (calibration_rows.y[:, output] - best.mean) / np.sqrt(best.variance)
     if all(layer is None for layer in layers):

@@ -164,7 +164,7 @@ class DenseModel(EmpiricalBayesModel):
             if self.projected is not None:
                 shares.append(1.0 - self.projected.missing(Z) / self.projected.kernel.diagonal)
             else:
-                shares.append(self.reversions[0].coverage(self._energies(Z)))
+                shares.append(self.reversions[0].support(self._energies(Z)))
         return np.concatenate(shares)
 
     def with_rows(self, rows: Rows) -> DenseModel:

@@ -197,7 +197,7 @@ class TreeModel(EmpiricalBayesModel):
         """The share of the prior variance of f that atoms carry at rows, shape (n,)."""
         tree, reversion = self.shape.tree, self.reversions[0]
         return np.concatenate(
-            [reversion.coverage(tree.block_energies(part)) for part in self._blocks(X)]
+            [reversion.support(tree.block_energies(part)) for part in self._blocks(X)]
         )
 
     def times(self, X: Array, W: Array) -> Array:

@@ -38,7 +38,7 @@ from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.variance_function import VarianceFunction
-from rwf.uncertainty.vecchia import TWICE_ORDERS, Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
 
 HIGHEST_ORDER = 1000
@@ -284,7 +284,7 @@ def check_sparse_model(model: SpikeSlabModel) -> None:
     check_scores(model, k)
 
 
-def check_kernel(kernel: Kernel) -> None:
+def check_kernel(kernel: MaternKernel) -> None:
     require(kernel.twice_order in TWICE_ORDERS, f"there is no order {kernel.twice_order}/2")
 
 

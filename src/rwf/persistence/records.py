@@ -56,7 +56,7 @@ from rwf.persistence.codec import (
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
-from rwf.uncertainty.vecchia import Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -372,14 +372,14 @@ CORRECTIONS = [
         },
     ),
     Record(
-        Kernel,
+        MaternKernel,
         {"twice_order": INT, "lengths": floats("d"), "amplitude": FLOAT, "nugget": FLOAT},
         checks.check_kernel,
     ),
     Record(
         VecchiaGP,
         {
-            "kernel": Instance(Kernel),
+            "kernel": Instance(MaternKernel),
             "X": floats("n", "d"),
             "values": floats("n"),
             "n_neighbors": INT,

@@ -237,7 +237,7 @@ def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
 class LearnedBlend:
     """A layer, and what it predicted of the rows that judged it, as if they were unseen."""
 
-    layer: OutputBlend
+    blend: OutputBlend
     unseen: Prediction
 
 

@@ -54,7 +54,7 @@ class PriorReversion:
         missing: Array = np.maximum(1.0 - share, 0.0) @ self.variances
         return missing
 
-    def coverage(self, energies: Array) -> Array:
+    def support(self, energies: Array) -> Array:
         """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
         total = float(self.variances.sum())
         return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total

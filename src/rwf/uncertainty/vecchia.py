@@ -67,7 +67,7 @@ ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class Kernel:
+class MaternKernel:
     """a²κ(r), and the nugget of every row.
 
     Args:
@@ -111,7 +111,7 @@ class VecchiaGP:
         n_neighbours: how many rows are asked at most.
     """
 
-    kernel: Kernel
+    kernel: MaternKernel
     X: Array
     values: Array
     n_neighbors: int = NEIGHBORS
@@ -181,7 +181,7 @@ class VecchiaGP:
         return Prediction(mean, kernel.amplitude * variance)
 
     def log_density(
-        self, rows: IntArray, neighbors: IntArray, kernel: Kernel
+        self, rows: IntArray, neighbors: IntArray, kernel: MaternKernel
     ) -> tuple[float, Array]:
         """Mean log density of rows given their neighbours, under a kernel; its gradient by θ."""
         from rwf.uncertainty import _vecchia as _vecchia
@@ -217,12 +217,12 @@ def learn_vecchia_gp(
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0
-    unit = VecchiaGP(Kernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
+    unit = VecchiaGP(MaternKernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
     farthest = unit.nearest(X[order[: TARGETS_BY_FRACTION[1]]], n_neighbors + 1)[0][:, -1]
     length = FIRST_LENGTH * float(farthest.mean()) or 1.0
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
     bounds[:d] += np.log(length)
-    start = replace(unit, kernel=Kernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
+    start = replace(unit, kernel=MaternKernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
     first, learned = _targets(start, order), []
     with one_blas_thread():  # to ask for it anew takes longer than many a density
         for twice_order in TWICE_ORDERS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import rwf.diagnostics.decomposition as anatomy
+from rwf.diagnostics import decomposition
 from rwf._types import Array
 from rwf.diagnostics.plots.predictions import BLACK, BLUE
 
@@ -50,7 +50,7 @@ def scalogram(
 
     _check_columns(model, 1, "a scalogram")
     places = _line(model) if x is None else np.asarray(x, dtype=np.float64)
-    found = anatomy.scalogram(model.model_, [places], output)
+    found = decomposition.scalogram(model.model_, [places], output)
     amplitude = np.sqrt(found.energy)
     top = float(amplitude.max())
     bottom = top * 10.0**-DECADES
@@ -90,7 +90,7 @@ def local_scales(
 
     _check_columns(model, 2, "a map of local scales")
     sides = _sides(model) if x is None else x
-    values = anatomy.scalogram(model.model_, sides, output).local_scale
+    values = decomposition.scalogram(model.model_, sides, output).local_scale
     norm = LogNorm(float(values.min()), float(values.max()))
     return _map(model, _axes(ax), sides, values, "viridis", "local scale (units of X)", norm)
 
@@ -115,10 +115,10 @@ def prior_deviations(
     if model.n_features_in_ != 1:
         _check_columns(model, 2, "a map of the prior")
         sides = _sides(model) if x is None else (np.asarray(x[0]), np.asarray(x[1]))
-        values = anatomy.prior_deviation(model.model_, anatomy.grid(sides), output)
+        values = decomposition.prior_deviation(model.model_, decomposition.grid(sides), output)
         return _map(model, _axes(ax), sides, values, "cividis", label)
     places = _line(model) if x is None else np.asarray(x, dtype=np.float64)
-    values = anatomy.prior_deviation(model.model_, places[:, None], output)
+    values = decomposition.prior_deviation(model.model_, places[:, None], output)
     ax = _axes(ax)
     ax.fill_between(places, 0.0, values, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(places, values, color=BLUE, linewidth=1.2)
@@ -140,7 +140,7 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
         output: which output.
         ax: where to draw; ``None`` takes the current Axes.
     """
-    rows = anatomy.variances_by_scale(anatomy.atom_table(model.model_, output))
+    rows = decomposition.variances_by_scale(decomposition.atom_table(model.model_, output))
     ax = _axes(ax)
     label = "prior sd of atoms (units of y)"
     if model.n_features_in_ == 1 and any(len(row.heights) > 1 for row in rows):
@@ -166,7 +166,7 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
     return ax
 
 
-def _draw_cells(ax: Axes, rows: list[anatomy.VarianceRow], label: str) -> None:
+def _draw_cells(ax: Axes, rows: list[decomposition.VarianceRow], label: str) -> None:
     from matplotlib.colors import LogNorm
 
     heights = np.concatenate([row.heights for row in rows])
@@ -205,12 +205,12 @@ def _name(model: FeatureRegressor, column: int) -> str:
 
 
 def _line(model: FeatureRegressor) -> Array:
-    low, high = anatomy.usual_range(model.model_)[0]
+    low, high = decomposition.usual_range(model.model_)[0]
     return np.linspace(float(low), float(high), POINTS)
 
 
 def _sides(model: FeatureRegressor) -> tuple[Array, Array]:
-    low, high = anatomy.usual_range(model.model_).T
+    low, high = decomposition.usual_range(model.model_).T
     first, second = np.linspace(low, high, PIXELS).T
     return first, second
 

@@ -111,14 +111,14 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
                 f"Map of the predictive {what} over {names[0]} and {names[1]}.",
                 "",
             )
-    anatomy: list[tuple[str, Callable[..., Axes], str]] = [
+    parts: list[tuple[str, Callable[..., Axes], str]] = [
         ("Learned variances", learned_variances, "The prior deviation of atoms, by scale."),
     ]
     if len(names) == 1:
-        anatomy.insert(0, ("Scalogram", scalogram, "How much of f is of which scale, and where."))
+        parts.insert(0, ("Scalogram", scalogram, "How much of f is of which scale, and where."))
     if len(names) == 2:
-        anatomy.insert(0, ("Local scales", local_scales, "The scale that dominates each place."))
-    for title, draw, note in anatomy:
+        parts.insert(0, ("Local scales", local_scales, "The scale that dominates each place."))
+    for title, draw, note in parts:
         try:
             yield _picture(
                 title,
