@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.diagnostics import decomposition
 from rwf._types import Array
+from rwf.diagnostics import decomposition
 from rwf.diagnostics.plots.predictions import BLACK, BLUE
 
 if TYPE_CHECKING:
