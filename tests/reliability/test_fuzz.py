@@ -24,7 +24,7 @@ import pytest
 
 import rwf
 from rwf import TableModel
-from rwf.cli import main as cli
+from rwf import cli
 from rwf.data.schema import EncodedReader, learn_schema, open_any
 from rwf.errors import ModelFileError
 from rwf.persistence.file import DIGEST, PREFIX

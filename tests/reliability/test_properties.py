@@ -25,7 +25,7 @@ from sklearn.base import clone
 
 import rwf
 from rwf import RFFRegressor, RWFRegressor, TableModel
-from rwf.cli import main as cli
+from rwf import cli
 from rwf.data import stream as streams
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints
