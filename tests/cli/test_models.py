@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rwf
 from rwf import cli
-from rwf.diagnostics.scores import least_squares
+from rwf.diagnostics.scores import linear_prediction
 from rwf.estimators.table import TableModel
 
 QUICK = ["--n-components", "20", "--max-iter", "3", "--n-restarts", "0", "--quiet"]
@@ -507,9 +507,9 @@ def test_scores_are_those_of_metrics_without_weights(rng):
     X, y = rng.normal(3, 2, (40, 3)), rng.normal(5, 1, 40)
     X[:, 2] = 4.0  # constant
     known, new = Block(X, y[:, None], np.full(40, 2.5)), rng.normal(3, 2, (7, 3))
-    assert_allclose(least_squares(known, new), linear_reference(X, y, new))
+    assert_allclose(linear_prediction(known, new), linear_reference(X, y, new))
     empty = Block(X[:, :0], y[:, None], np.ones(40))
-    assert_allclose(least_squares(empty, new[:, :0]), constant_reference(y, 7))
+    assert_allclose(linear_prediction(empty, new[:, :0]), constant_reference(y, 7))
 
 
 def test_weights_of_least_squares_repeat_rows(rng):
@@ -519,8 +519,8 @@ def test_weights_of_least_squares_repeat_rows(rng):
     times = rng.integers(0, 4, 30).astype(float)
     repeated = np.repeat(np.arange(30), times.astype(int))
     new = rng.normal(3, 2, (7, 2))
-    mean, _ = least_squares(Block(X, y[:, None], times), new)
-    same, _ = least_squares(
+    mean, _ = linear_prediction(Block(X, y[:, None], times), new)
+    same, _ = linear_prediction(
         Block(X[repeated], y[repeated, None], np.ones(len(repeated))), new
     )  # fmt: skip
     assert_allclose(mean, same)

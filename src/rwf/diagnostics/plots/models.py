@@ -1,7 +1,4 @@
-"""Pictures of what a fitted model is made of.
-
-:mod:`rwf.diagnostics.decomposition` has the numbers.
-"""
+"""Pictures of a model's decomposition over scale and place, and of its learned prior."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ if TYPE_CHECKING:
     from rwf.estimators.base import FeatureRegressor
 
 POINTS, PIXELS = 600, 160
-"""Places along a line, and along each side of a map, where none are given."""
+"""Default resolution of a line and of a map: about the pixels of a figure."""
 
 DECADES = 1.5
-"""How far below the largest amplitude the colours of a scalogram reach."""
+"""Decades of amplitude that the colours of a scalogram span: less is not visible in f."""
 
 
 def scalogram(
@@ -35,7 +32,7 @@ def scalogram(
     output: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """How much of f is of which scale, and where: for one input column.
+    """The amplitude of f by scale and place, for one input column.
 
     The colour is the amplitude that atoms of a scale have together around a place, the root of
     their energy, on a logarithmic scale; fine scales are above, as in spectra of wavelets.
@@ -102,7 +99,7 @@ def prior_deviations(
     output: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """How far the learned prior lets f go from its trend, in units of y: a line or a map.
+    """The prior standard deviation of f about its trend, in units of y, as a line or a map.
 
     Args:
         model: fitted to one or two input columns.
@@ -197,7 +194,7 @@ def _check_columns(model: FeatureRegressor, count: int, what: str) -> None:
 
 
 def _name(model: FeatureRegressor, column: int) -> str:
-    """What a column of X is called."""
+    """The name of a column of X."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         return str(names[column])
