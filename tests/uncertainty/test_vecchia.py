@@ -173,8 +173,8 @@ def test_orders_far_behind_are_dropped_without_changing_the_result(rng, monkeypa
         return maximized(gp, *others)
 
     monkeypatch.setattr(vecchia, "_maximized", counted)
-    for hopeless in (vecchia.HOPELESS, np.inf):
-        monkeypatch.setattr(vecchia, "HOPELESS", hopeless)
+    for deficit in (vecchia.LARGEST_DEFICIT, np.inf):
+        monkeypatch.setattr(vecchia, "LARGEST_DEFICIT", deficit)
         found.append(learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
     assert learned.count(1) == 3  # the roughest order once, and twice if all do
     assert learned.count(5) == 4

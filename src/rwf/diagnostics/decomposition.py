@@ -26,7 +26,7 @@ FEW_SCALES = 16
 """Most distinct scales with a row each, as in a lattice; more are binned by half octaves."""
 
 NARROW = 0.1
-"""Atoms narrower than this share of the range of all shifts lie close to the data."""
+"""Share of the range of all shifts below which an atom is narrow: such atoms lie at the data."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class FeatureConstants:
             every atom; infinite where ψ jumps (Haar), has unbounded slope (db2), or where
             frequencies have no bound (Fourier and ridge features).
         radius: :math:`R`, the widest atom vanishes beyond this distance from its shift.
-        vanishing_moments: M of the mother wavelet; 0 for what is no wavelet on R^d.
+        vanishing_moments: M of the mother wavelet; 0 if it is no wavelet on R^d.
         diagonal: :math:`K \ge \sup k(x, x)`, at most B².
     """
 
@@ -53,7 +53,7 @@ def wavelet_constants(
         L_z = C\,\sup\|\nabla\psi\|\; s_{\min}^{-d/2-1}
 
     with :math:`C = C_d` for unit energy; for unit peak C = 1 and the power d/2 is absent. Where
-    shifts have a density :math:`p_t \le \bar p`, an atom of unit energy touches x so rarely that
+    shifts have a density :math:`p_t \le \bar p`, atoms of unit energy have
     :math:`k(x, x) = E\,\psi_{s,t}(x)^2 \le \bar p \int \psi_{s,t}(x)^2 dt = \bar p`.
 
     Args:
@@ -103,8 +103,8 @@ def _of_atoms(
 def constants_of(features: FeatureMap) -> FeatureConstants:
     """The constants of a drawn map: of its wavelet, scale range, length-scales and normalisation.
 
-    They hold for every atom that could have been drawn, as the bounds require;
-    :func:`drawn_lipschitz` is about the atoms that were.
+    They hold for every atom that could have been drawn, as the bounds require; for those that were,
+    see :func:`drawn_lipschitz`.
     """
     if isinstance(features, WaveletFeatures):
         atoms = features.atoms
@@ -130,7 +130,7 @@ def constants_of(features: FeatureMap) -> FeatureConstants:
 
 
 def drawn_lipschitz(features: FeatureMap) -> float:
-    r"""L with :math:`\|z(x) - z(x')\| \le L\,\|(x - x')/\ell\|` for this very draw of atoms.
+    r"""L with :math:`\|z(x) - z(x')\| \le L\,\|(x - x')/\ell\|` for these drawn atoms.
 
     It is finite for Fourier and ridge features, whose frequencies are drawn without a bound, and no
     larger than :math:`L_z`.

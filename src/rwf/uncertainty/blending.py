@@ -34,7 +34,7 @@ from rwf.inference.posterior import Prediction, normal_log_density
 from rwf.uncertainty.vecchia import VecchiaGP, learn_vecchia_gp
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
-"""Share and largest number of held-out rows: more would not change the weights."""
+"""Share and largest number of held-out rows, each of which costs a leave-one-out prediction."""
 
 CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
 """In small tables the share grows up to ``LARGEST_SHARE``, to hold out ``CALIBRATION_ROWS``. With
@@ -55,10 +55,10 @@ ROWS_PER_OBSERVATION = 4.0
 rows close together are correlated, and the experts were calibrated on the same rows."""
 
 DROPPED_WEIGHT = 0.01
-"""Share of the total weight that the dropped experts, those of least weight, have together."""
+"""Share of the total weight below which the last experts are dropped, to keep predictions fast."""
 
 STANDARD_ERRORS = 2.0
-"""Standard errors by which a blend must raise the held-out log-likelihood to be kept."""
+"""Standard errors by which a blend must raise the held-out log-likelihood: one-sided 2.5 %."""
 
 BLOCK_ROWS = 50_000
 """Rows that are predicted together, which bounds the memory of a prediction."""

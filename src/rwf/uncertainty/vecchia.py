@@ -43,13 +43,15 @@ MOST_TARGETS = 150_000
 """Most target rows times columns, to which the cost of a likelihood is proportional."""
 
 ROUNDS = 2
-"""How often neighbors are found, each time in the metric learned with those before."""
+"""How often neighbors are found, each time in the metric learned before; the first metric is a
+guess, the second is close to the final one."""
 
-HOPELESS = 1.0
-"""Orders this many nats per row behind the best after the first round are dropped."""
+LARGEST_DEFICIT = 1.0
+"""Nats per row behind the best at which an order is dropped after the first round: later rounds
+change less."""
 
 FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
-"""Initial ℓ, in mean distances to the farthest neighbor, and initial ν."""
+"""Initial ℓ, in mean distances to the farthest neighbor, and ν: a smooth function, little noise."""
 
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
 """Bounds of ℓ relative to its initial value, of a² relative to the variance of the values, and of
@@ -63,7 +65,7 @@ LARGEST_INPUT = 1e100
 """Inputs in length-scales are clipped here: κ is zero long before, and squares do not overflow."""
 
 ROWS_AT_ONCE = 2048
-"""Rows of one task in the thread pool."""
+"""Rows of one task in the thread pool: milliseconds of work, far more than its overhead."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ def learn_vecchia_gp(
             gp = replace(start, kernel=replace(start.kernel, twice_order=twice_order))
             learned.append(_maximized(gp, first, bounds))
         for _ in range(1, ROUNDS):
-            least = max(value for _, value in learned) - HOPELESS
+            least = max(value for _, value in learned) - LARGEST_DEFICIT
             near = [gp for gp, value in learned if value >= least]
             learned = [_maximized(gp, _targets(gp, order), bounds) for gp in near]
     kernel = max(learned, key=lambda pair: pair[1])[0].kernel

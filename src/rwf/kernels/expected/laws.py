@@ -1,4 +1,4 @@
-r"""The laws of scale and shift that a measure stands for, in coordinates divided by ℓ.
+r"""The laws of scale and shift of a measure, in coordinates divided by ℓ.
 
 Every law of t here is a mixture of *points* and of uniform laws on *boxes*. So is the convex hull
 of rows on the line: a random convex combination of two rows is uniform between them, and rows in
@@ -97,8 +97,7 @@ ShiftLaw = list[Points | Boxes]
 def shift_law(shifts: ShiftSampler, rows: Array, lengths: Array, least: float) -> ShiftLaw:
     """The law of t/ℓ. Sides shorter than a millionth of the least scale are widened to it.
 
-    That changes an average of a wavelet by some 1e-13, and spares every closed form a special case
-    for a column that is constant.
+    This changes averages by about 1e-13, and avoids a special case for constant columns.
     """
 
     def boxes(low: Array, high: Array, weights: Array) -> Boxes:
@@ -117,8 +116,8 @@ def shift_law(shifts: ShiftSampler, rows: Array, lengths: Array, least: float) -
         return [Points(places[:, None], at_rows), boxes(left, right, between)]
     raise ValueError(
         f"shifts={shifts!r} in {d} dimensions have no exact kernel: there is one for Rows() in any "
-        "number of dimensions, for Box() in at most three and for Hull() in one. Draw many shifts "
-        "from it, and give them as the rows of a measure with shifts=Rows()."
+        "number of dimensions, for Box() in at most three and for Hull() in one. Draw many shifts, "
+        "and give them as the rows of a measure with shifts=Rows()."
     )
 
 

@@ -1,4 +1,4 @@
-"""Averages by values of the wavelet at points, which any wavelet allows.
+"""Averages over values of any wavelet at points.
 
 They are sums φ(x)ᵀφ(y) with positive weights, so that kernels stay positive semi-definite however
 coarse the quadrature.
