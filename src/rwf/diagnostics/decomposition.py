@@ -182,21 +182,22 @@ def grid(axes: Sequence[Array]) -> Array:
     return np.column_stack([place.ravel() for place in places])
 
 
-def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = False) -> Array:
-    r"""The prior standard deviation of f, :math:`\sqrt{\sum_j\lambda_j z_j(x)^2}`, shape (n,).
+def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
+    r"""The prior standard deviation of f about its trend, shape (n,).
+
+    .. math:: \sqrt{\sum_j\lambda_j z_j(x)^2}
 
     Args:
         model: with learned variances.
         X: places in units of X, shape (n, d).
         output: which output.
-        trend: whether to include the constant and the slopes, whose priors are wide.
     """
     if not isinstance(model, DenseModel):
         raise ValueError(
             "this model has no prior variance for each weight: fit with solver='dense' and "
             "prior='multiscale', 'adaptive', 'random_features' or 'nystrom'."
         )
-    counts = np.array([trend or isinstance(part, AtomMap) for part in model.maps])
+    counts = np.array([isinstance(part, AtomMap) for part in model.maps])
     variances = model.prior_variances[:, output] * counts[model.shape.features.blocks]
     deviation: Array = np.sqrt(model.features(X) ** 2 @ variances)
     return deviation

@@ -30,7 +30,8 @@ from rwf.data.schema import (
 )
 from rwf.data.stream import draw
 from rwf.data.writers import write_columns
-from rwf.diagnostics.scores import MeanStd, Round, Scores, compare
+from rwf.diagnostics.metrics import MeanStd
+from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.regressor import RWFRegressor

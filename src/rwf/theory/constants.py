@@ -46,6 +46,7 @@ def wavelet_constants(
     *,
     normalization: Normalization = "energy",
     density: float = np.inf,
+    volume: float = 1.0,
 ) -> FeatureConstants:
     r"""The constants of a mother wavelet's atoms with scales in an interval, on R^d.
 
@@ -62,25 +63,13 @@ def wavelet_constants(
         scales: lowest and highest scale.
         normalization: "energy" is the paper's, "peak" the regressors' default.
         density: an upper bound on the shifts' density; infinite for shifts at training rows.
+        volume: Πℓ, the product of the length-scales, by which unit energy divides.
     """
     low, high = scales
     if not 0 < low <= high < np.inf:
         raise ValueError(
             f"scales=({low}, {high}) is no range of scales: give 0 < low <= high < inf."
         )
-    return _of_atoms(wavelet, d, low, high, normalization, 1.0, density)
-
-
-def _of_atoms(
-    wavelet: Wavelet,
-    d: int,
-    low: float,
-    high: float,
-    normalization: Normalization,
-    volume: float,
-    density: float,
-) -> FeatureConstants:
-    """The constants, with the volume Πℓ by which unit energy divides."""
     psi = wavelet.constants(d)
     energy = wavelet.energy(d)
     if normalization == "energy":
@@ -109,14 +98,12 @@ def constants_of(features: FeatureMap) -> FeatureConstants:
     if isinstance(features, WaveletFeatures):
         atoms = features.atoms
         half = 0.0 if atoms.log_width is None else 0.5 * np.exp(atoms.log_width)
-        return _of_atoms(
+        return wavelet_constants(
             features.wavelet,
             atoms.shifts.shape[1],
-            float(atoms.middle * np.exp(-half)),
-            float(atoms.middle * np.exp(half)),
-            features.normalization,
-            float(np.prod(atoms.lengths)),
-            np.inf,
+            (float(atoms.middle * np.exp(-half)), float(atoms.middle * np.exp(half))),
+            normalization=features.normalization,
+            volume=float(np.prod(atoms.lengths)),
         )
     if isinstance(features, RidgeFeatures):
         B = features.wavelet.constants(1).sup

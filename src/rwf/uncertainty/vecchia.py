@@ -168,16 +168,8 @@ class VecchiaGP:
         mean, variance = np.empty((2, len(X)))
 
         def fill(its: slice) -> None:
-            _vecchia.condition(
-                self._U,
-                self.values,
-                V[its],
-                neighbors(its),
-                kernel.twice_order,
-                kernel.nugget,
-                mean[its],
-                variance[its],
-            )
+            given = V[its], neighbors(its), kernel.twice_order, kernel.nugget
+            _vecchia.condition(self._U, self.values, *given, mean[its], variance[its])
 
         in_parallel(fill, _slices(len(X)))
         return Prediction(mean, kernel.amplitude * variance)
@@ -189,18 +181,12 @@ class VecchiaGP:
         from rwf.uncertainty import _vecchia
 
         U = kernel.in_lengths(self.X)
+        parameters = kernel.twice_order, kernel.amplitude, kernel.nugget
 
         def part(its: slice) -> Array:
             gradient = np.zeros(len(kernel.lengths) + 2)
             value = _vecchia.log_density(
-                U,
-                self.values,
-                rows[its],
-                neighbors[its],
-                kernel.twice_order,
-                kernel.amplitude,
-                kernel.nugget,
-                gradient,
+                U, self.values, rows[its], neighbors[its], *parameters, gradient
             )
             return np.append(value, gradient)
 

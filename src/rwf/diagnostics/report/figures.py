@@ -104,17 +104,12 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
                 f"Map of the predictive {what} over {names[0]} and {names[1]}.",
                 "",
             )
-    parts: list[tuple[str, Callable[..., Axes], str]] = [
-        (
-            "Learned variances",
-            learned_variances,
-            "The prior deviation of atoms by scale.",
-        ),
-    ]
+    parts: list[tuple[str, Callable[..., Axes], str]] = []
     if len(names) == 1:
-        parts.insert(0, ("Scalogram", scalogram, "The amplitude of f by scale and place."))
+        parts.append(("Scalogram", scalogram, "The amplitude of f by scale and place."))
     if len(names) == 2:
-        parts.insert(0, ("Local scales", local_scales, "The dominant scale at each place."))
+        parts.append(("Local scales", local_scales, "The dominant scale at each place."))
+    parts.append(("Learned variances", learned_variances, "The prior deviation of atoms by scale."))
     for title, draw, note in parts:
         try:
             yield _picture(
