@@ -56,8 +56,8 @@ SOMETIMES: dict[str, Kind] = {
 """Attributes that not every fit has."""
 
 CACHED = (
-    "rwf.uncertainty.extrapolation.Background",
-    "rwf.uncertainty.extrapolation.Remainder",
+    "rwf.uncertainty.extrapolation.PriorReversion",
+    "rwf.uncertainty.extrapolation.NystromResidual",
     "rwf.inference.spike_slab.mixture.Mixture",
     "rwf.inference.spike_slab.windows.WindowedMixture",
     "rwf.inference.multifrontal._rows.Table",
