@@ -27,7 +27,7 @@ from rwf.diagnostics.metrics import (
     LEVEL,
     METRICS,
     SKILLS,
-    Prediction,
+    MeanStd,
     calibration_curve,
     constant_reference,
     linear_reference,
@@ -136,7 +136,7 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
 
 
-def scores(y: Array, prediction: Prediction, references: Mapping[str, Prediction]) -> Row:
+def scores(y: Array, prediction: MeanStd, references: Mapping[str, MeanStd]) -> Row:
     """Every metric of a prediction, its skill over each reference, and its calibration curve."""
     row: Row = {name: metric(y, *prediction) for name, metric in SCORES.items()}
     for label, reference in references.items():

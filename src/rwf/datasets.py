@@ -1,9 +1,9 @@
-r"""Synthetic signals whose truth is known: for the demo, for tests and for experiments.
+r"""Simulated signals with known truth, for the demo, tests and experiments.
 
 The multi-step function is the paper's first experiment; Blocks, Bumps, HeaviSine and Doppler are
 the four of Donoho and Johnstone (1994), Ideal spatial adaptation by wavelet shrinkage, table 1. A
-:class:`Sample` carries the noiseless values beside the noisy ones, so that an error in f can be
-told from the noise.
+:class:`Sample` has the noiseless values beside the noisy ones, so that the error in f can be
+separated from the noise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +16,7 @@ from rwf._types import Array
 
 FIVE_PLATEAUS = (-1.0, 1.2, -0.25, 1.2, 0.25)
 SIX_PLATEAUS = (0.0, 1.0, -0.5, 0.75, -1.0, 0.5)
+"""Levels of the paper's step function, and of a variant with six plateaus of equal width."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Sample:
 def step_function(x: Array, levels: Sequence[float] = FIVE_PLATEAUS) -> Array:
     r"""Plateaus of equal width on [0, 1]: :math:`f(x) = \ell_j` for j/k ≤ x < (j+1)/k.
 
-    Outside [0, 1] the first and the last of the k levels go on.
+    Outside [0, 1] the first and the last of the k levels continue.
     """
     edges = np.arange(1, len(levels)) / len(levels)
     return np.asarray(levels, dtype=np.float64)[np.digitize(x, edges)]
@@ -62,7 +63,7 @@ def multi_step(
 
 
 PLACES = np.array([0.10, 0.13, 0.15, 0.23, 0.25, 0.40, 0.44, 0.65, 0.76, 0.78, 0.81])
-"""Where Blocks jumps and Bumps peaks."""
+"""Where Blocks jumps and Bumps peaks: table 1, as all numbers below."""
 
 JUMPS = np.array([4.0, -5.0, 3.0, -4.0, 5.0, -4.2, 2.1, 4.3, -3.1, 2.1, -4.2])
 HEIGHTS = np.array([4.0, 5.0, 3.0, 4.0, 5.0, 4.2, 2.1, 4.3, 3.1, 5.1, 4.2])

@@ -14,39 +14,39 @@ class IncompatibleModelsError(RWFError, ValueError):
 
 
 class NotSparseError(RWFError, ValueError):
-    """The data ask for many weights, or are too few to say which are zero: choose another prior."""
+    """The data need many nonzero weights, or are too few to select them: choose another prior."""
 
 
 class ModelFileError(RWFError, ValueError):
-    """A file cannot be loaded: it holds no model, or is damaged, or makes no sense."""
+    """A file cannot be loaded: it holds no model, is damaged or is inconsistent."""
 
 
 class NewerModelFileError(ModelFileError):
-    """A model file was written by a newer version of the library, in a format of its own."""
+    """A model file was written by a newer version of the library, in a newer format."""
 
 
 class UnsavableModelError(RWFError, TypeError):
-    """A model holds something that a model file cannot hold, such as a function of the user's."""
+    """A model holds something that a model file cannot hold, such as a user's function."""
 
 
 class NoSuchColumnError(RWFError, ValueError):
-    """A table was asked for a column that it has not, or for one in two roles."""
+    """A column is not in the table, or is named in two roles."""
 
 
 class CheckpointError(RWFError, ValueError):
-    """A fit cannot go on from a checkpoint: it is damaged, or of another fit, or none at all."""
+    """A fit cannot continue from a checkpoint: it is damaged, of another fit, or none at all."""
 
 
 class DamagedCheckpointWarning(UserWarning):
-    """The last checkpoint of a fit is damaged, and the one before it was taken."""
+    """The last checkpoint of a fit is damaged, and the previous one was used."""
 
 
 class UnknownCategoryWarning(UserWarning):
-    """A category was not seen in the fit, and is encoded as zeros."""
+    """A category was not in the training data, and is encoded as zeros."""
 
 
 class NoAtomsNearbyWarning(UserWarning):
-    """A prediction was asked for where the model has no atoms, and knows nothing but its prior."""
+    """A prediction is far from all atoms, where it reverts to the prior."""
 
 
 class NoImprovementWarning(UserWarning):
@@ -54,4 +54,4 @@ class NoImprovementWarning(UserWarning):
 
 
 class RowsInFileWarning(UserWarning):
-    """A model file holds all training rows, and nobody said that this is meant."""
+    """A model file holds all training rows, and ``save`` was not told that this is intended."""

@@ -12,12 +12,12 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from rwf.cli import main as cli
-from rwf.cli.commands import app
+from rwf import cli
+from rwf.cli.app import app
 from rwf.theory import Setting, compare
 
 SMALL = ["--n-train", "120", "--n-test", "60", "--n-components", "24", "--n-restarts", "1"]
-MAIN = "from rwf.cli.main import main; main()"
+MAIN = "from rwf.cli import main; main()"
 COMMANDS = [[], *([name] for name in get_command(app).commands)]
 
 
@@ -66,22 +66,15 @@ def test_demo_json_is_the_only_thing_on_standard_output(run, tmp_path):
     assert answer["random_state"] == 5
     assert answer["figure"] == str(tmp_path / "demo.png")
     methods = {row["method"] for row in answer["rows"]}
-    assert methods == {"RWF, as printed", "RFF", "RWF, adaptive", "RWF, sparse"}
+    assert methods == {"RWF, as printed", "RFF", "RWF, adaptive", "RWF, spike and slab"}
     assert all(row["scores"]["rmse"] > 0 for row in answer["rows"])
 
 
 def test_theory_prints_constants_and_bounds(run):
     result = run("theory", "--scales", "0.25", "1", "--eps", "0.2")
     assert result.exit_code == 0, result.output
-    for word in (
-        "haar",
-        "db2",
-        "db4",
-        "mexican_hat",
-        "Lipschitz",
-        "D for 0.2",
-        "the domain, paper",
-    ):
+    words = "haar", "db2", "db4", "mexican_hat", "Lipschitz", "D for 0.2", "the domain, paper"
+    for word in words:
         assert word in result.stdout
     haar = next(line for line in result.stdout.splitlines() if "haar" in line)
     assert "none" in haar  # no Lipschitz constant
@@ -158,7 +151,7 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(
 
 
 def test_our_own_missing_module_is_not_blamed_on_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rwf.cli.commands", None)
+    monkeypatch.setitem(sys.modules, "rwf.cli.app", None)
     with pytest.raises(ModuleNotFoundError):
         cli.main()
 
@@ -167,8 +160,7 @@ def test_an_interrupt_exits_with_130_and_no_traceback(monkeypatch, capsys):
     def interrupted():
         raise KeyboardInterrupt
 
-    commands = SimpleNamespace(app=interrupted)
-    monkeypatch.setitem(sys.modules, "rwf.cli.commands", commands)
+    monkeypatch.setitem(sys.modules, "rwf.cli.app", SimpleNamespace(app=interrupted))
     assert exit_of_main(monkeypatch) == 130
     assert capsys.readouterr().err == "rwf: interrupted.\n"
 
@@ -176,7 +168,7 @@ def test_an_interrupt_exits_with_130_and_no_traceback(monkeypatch, capsys):
 def test_help_imports_nothing_heavy():
     program = (
         "import sys; sys.argv = ['rwf', '--help']\n"
-        "from rwf.cli.main import main\n"
+        "from rwf.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'matplotlib', 'numba', 'sklearn', 'scipy', 'numpy', 'pyarrow', 'pandas'}\n"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rwf.cli import demonstration as demo
+from rwf import RFFRegressor
+from rwf.cli import demo
 from rwf.diagnostics.metrics import METRICS
 
 SMALL = {"n_train": 120, "n_test": 60, "n_components": 24, "n_restarts": 1}
@@ -16,18 +17,18 @@ def result(tmp_path_factory):
 
 
 def test_every_method_is_scored_by_every_metric(result):
-    assert [row.method for row in result.rows] == list(demo.METHODS)
+    assert [row.method for row in result.rows] == list(demo.methods())
     for row in result.rows:
         assert set(row.scores) == set(METRICS)
         assert np.isfinite(list(row.scores.values())).all()
         assert row.seconds > 0
 
 
-def test_every_method_has_the_columns_asked_for_and_at_most_a_trend_more(result):
-    *equal, sparse = result.rows
+def test_every_method_has_n_components_columns_and_at_most_a_trend_more(result):
+    *equal, learned = result.rows
     for row in equal:
         assert 24 <= row.features <= 24 + 2
-    assert sparse.method == "RWF, sparse"
+    assert learned.method == "RWF, spike and slab"
 
 
 def test_the_same_seed_gives_the_same_scores(result, tmp_path):
@@ -41,16 +42,17 @@ def test_the_figure_is_a_png_and_nothing_else_is_left(result):
     assert result.figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_figure_that_cannot_be_drawn_leaves_the_old_one(tmp_path):
-    class Broken(demo.Figure):
-        def savefig(self, path, **options):
-            path.write_text("half")
-            raise OSError("disk full")
+def test_a_figure_that_cannot_be_drawn_leaves_the_old_one(tmp_path, monkeypatch):
+    def broken(figure, file, **options):
+        file.write(b"half")
+        raise OSError(28, "disk full")
 
     target = tmp_path / "demo.png"
     target.write_text("old")
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", broken)
+    monkeypatch.setattr(demo, "methods", lambda: {"RFF": RFFRegressor})
     with pytest.raises(OSError, match="disk full"):
-        demo._save(Broken(), target)
+        demo.run_demo(tmp_path, **SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
     assert target.read_text() == "old"
 

@@ -19,8 +19,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rwf
-from rwf.cli import main as cli
-from rwf.diagnostics.scores import least_squares
+from rwf import cli
+from rwf.diagnostics.scores import linear_prediction
 from rwf.estimators.table import TableModel
 
 QUICK = ["--n-components", "20", "--max-iter", "3", "--n-restarts", "0", "--quiet"]
@@ -405,9 +405,9 @@ def test_a_model_that_keeps_its_rows_says_so(work, command):
     assert json.loads(command(*fit, "--json")[1])["keeps_rows"] is True
     assert command("update", "curve.rwf", "curve.csv")[0] == 0
     assert len(rwf.load("curve.rwf").regressor.correction_.layers[0].rows[0]) == 1400
-    _, out, _ = command(*fit, "--no-second-opinion")
+    _, out, _ = command(*fit, "--no-neighbors")
     assert "with all its rows" not in " ".join(out.split())
-    assert json.loads(command(*fit, "--json", "--no-second-opinion")[1])["keeps_rows"] is False
+    assert json.loads(command(*fit, "--json", "--no-neighbors")[1])["keeps_rows"] is False
 
 
 def test_models_that_python_saved(work, command):
@@ -447,7 +447,7 @@ INTERRUPTED = (
     LISTENING
     + """
 import os
-from rwf.cli import main as cli
+from rwf import cli
 from rwf.persistence import checkpoint as checkpoints
 note, count = checkpoints.Checkpoint.note, 0
 def noted(self, entry):
@@ -460,7 +460,7 @@ checkpoints.Checkpoint.note = noted
 cli.main()
 """
 )
-MAIN = LISTENING + "from rwf.cli.main import main; main()"
+MAIN = LISTENING + "from rwf.cli import main; main()"
 
 
 def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(work, command):
@@ -471,7 +471,7 @@ def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(work, command):
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
-    assert "m.rwf.checkpoint: the same command goes on from there" in done.stderr
+    assert "m.rwf.checkpoint: the same command continues from there" in done.stderr
     assert (work / "m.rwf.checkpoint").exists()
     assert not (work / "m.rwf").exists()
     for name in ("m.rwf", "whole.rwf"):
@@ -507,9 +507,9 @@ def test_scores_are_those_of_metrics_without_weights(rng):
     X, y = rng.normal(3, 2, (40, 3)), rng.normal(5, 1, 40)
     X[:, 2] = 4.0  # constant
     known, new = Block(X, y[:, None], np.full(40, 2.5)), rng.normal(3, 2, (7, 3))
-    assert_allclose(least_squares(known, new), linear_reference(X, y, new))
+    assert_allclose(linear_prediction(known, new), linear_reference(X, y, new))
     empty = Block(X[:, :0], y[:, None], np.ones(40))
-    assert_allclose(least_squares(empty, new[:, :0]), constant_reference(y, 7))
+    assert_allclose(linear_prediction(empty, new[:, :0]), constant_reference(y, 7))
 
 
 def test_weights_of_least_squares_repeat_rows(rng):
@@ -519,8 +519,8 @@ def test_weights_of_least_squares_repeat_rows(rng):
     times = rng.integers(0, 4, 30).astype(float)
     repeated = np.repeat(np.arange(30), times.astype(int))
     new = rng.normal(3, 2, (7, 2))
-    mean, _ = least_squares(Block(X, y[:, None], times), new)
-    same, _ = least_squares(
+    mean, _ = linear_prediction(Block(X, y[:, None], times), new)
+    same, _ = linear_prediction(
         Block(X[repeated], y[repeated, None], np.ones(len(repeated))), new
     )  # fmt: skip
     assert_allclose(mean, same)

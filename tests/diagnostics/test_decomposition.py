@@ -122,17 +122,15 @@ def test_a_grid_lists_places_as_images_do():
     assert_allclose(X.reshape(2, 3, 2)[0, 1], [2.0, 10.0])
 
 
-@pytest.mark.parametrize("trend", [True, False])
-def test_the_prior_deviation_is_that_of_prior_draws(trend, line, rng):
+def test_the_prior_deviation_is_that_of_prior_draws_without_trend(line, rng):
     model, x = line["multiscale"].model_, np.linspace(30.5, 36.5, 6)[:, None]
     variances = model.fits[0].posterior.prior_variances.copy()
-    if not trend:
-        variances[-2:] = 0.0
+    variances[-2:] = 0.0
     draws = model.features(x) @ (
         np.sqrt(variances)[:, None] * rng.normal(size=(len(variances), 40_000))
     )
     expected = draws.std(axis=1) * model.scaler.y.scale[0]
-    found = prior_deviation(model, x, trend=trend)
+    found = prior_deviation(model, x)
     assert_allclose(found, expected, rtol=5 / np.sqrt(2 * 40_000))
 
 
@@ -254,19 +252,19 @@ def test_columns_keep_their_names_and_the_current_axes_are_the_default(line):
     pyplot.close("all")
 
 
-def test_what_cannot_be_seen_is_said(line, plane):
+def test_models_without_such_a_picture_are_refused(line, plane):
     X, y = packet(0.3, 60)
     ax = Figure().subplots()
-    projected = fit("nystrom", X, y)
+    nystrom = fit("nystrom", X, y)
     for draw in (plots.scalogram, plots.learned_variances):
         with pytest.raises(ValueError, match="prior='multiscale', 'adaptive' or 'random_features'"):
-            draw(projected, ax=ax)
-    assert len(plots.prior_deviations(projected, ax=ax).lines) == 1
+            draw(nystrom, ax=ax)
+    assert len(plots.prior_deviations(nystrom, ax=ax).lines) == 1
     with pytest.raises(ValueError, match="is for 1 input column, and X had 2"):
         plots.scalogram(plane, ax=ax)
     with pytest.raises(ValueError, match="is for 2 input columns, and X had 1"):
         plots.local_scales(line["multiscale"], ax=ax)
-    with pytest.raises(ValueError, match="say where to draw"):
+    with pytest.raises(ValueError, match="pass x"):
         plots.prior_deviations(RFFRegressor(20, random_state=0).fit(X, y), ax=ax)
     skewed = fit("multiscale", np.exp(X - START), y)
     with pytest.raises(ValueError, match="log_skewed=False"):

@@ -30,7 +30,7 @@ def table(d, n=80):
 
 
 def evil(n=80):
-    """Names and texts that are markup, formulas of TeX, or not of this world."""
+    """Names and categories that are markup, formulas of TeX, or not of this world."""
     frame = table(2, n)
     frame = frame.rename(columns={"x0": EVIL, "x1": "$\\frac{\"&' 🌊"})
     frame['"><img src=x>'] = np.where(np.arange(n) % 2, "</style>" + EVIL, "a & b")
@@ -124,7 +124,7 @@ def luminance(colour):
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def test_texts_stand_out_from_their_ground():
+def test_colours_of_text_and_background_contrast():
     grounds = re.findall(r"background: (#\w+)", STYLE)
     inks = re.findall(r"(?<![-\w])color: (#\w+)", STYLE)
     assert len(grounds) >= 2
@@ -134,7 +134,7 @@ def test_texts_stand_out_from_their_ground():
             assert (luminance(ground) + 0.05) / (luminance(ink) + 0.05) >= 7
 
 
-def test_the_style_knows_phones_and_paper():
+def test_the_style_has_rules_for_phones_and_paper():
     assert "@media print" in STYLE
     assert "@media (max-width" in STYLE
     assert "overflow-x: auto" in STYLE
@@ -161,7 +161,7 @@ def test_figures_by_the_number_of_columns(kind, figures):
 def test_sections_and_their_numbers():
     texts = Outline(page("4")).texts
     for title in (
-        "Scores", "Figures", "Coverage of intervals", "Columns", "What was learned", "Starts",
+        "Scores", "Figures", "Coverage of intervals", "Columns", "Learned parameters", "Trials",
         "Timings",
     ):  # fmt: skip
         assert title in texts

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.hooks.gallery import Example, run, scripts
-from rwf.cli import main as cli
+from rwf import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

@@ -362,7 +362,7 @@ def test_the_inside_of_a_wide_box_is_stationary_and_its_edge_has_half_the_varian
 
 
 def test_the_size_of_a_kernel_may_be_zero_at_its_rows():
-    # An odd wavelet vanishes at its own shift: the tolerance is then relative to what was asked.
+    # An odd wavelet vanishes at its own shift: the tolerance is then relative to the largest entry.
     t, x = np.array([[3.0]]), np.array([[3.7], [2.5]])
     k = ExpectedKernel(GaussianDerivative(), Measure(0.9, 0.9, Rows()), t)
     assert k.diagonal(t) == 0
@@ -405,7 +405,7 @@ def test_refusals_say_what_to_do(rng):
         HatKernel([1.0, 2.0])(X)
 
 
-def test_a_kernel_that_does_not_settle_says_how_far_it_came(monkeypatch, rng):
+def test_a_kernel_that_does_not_converge_warns_with_its_last_change(monkeypatch, rng):
     monkeypatch.setattr(expected_kernel, "MOST_NODES", 1000)
     X, x, _ = points(1, rng)
     with pytest.warns(AccuracyWarning, match="larger tolerance"):

@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rwf
-from rwf import TableModel
-from rwf.cli import main as cli
+from rwf import TableModel, cli
 from rwf.data.readers import open_table
 from rwf.data.schema import EncodedReader, learn_schema
 from rwf.errors import ModelFileError

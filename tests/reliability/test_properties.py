@@ -24,8 +24,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import rwf
-from rwf import RFFRegressor, RWFRegressor, TableModel
-from rwf.cli import main as cli
+from rwf import RFFRegressor, RWFRegressor, TableModel, cli
 from rwf.data import stream
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints

@@ -686,7 +686,7 @@ def test_what_does_not_vary_from_atom_to_atom_makes_no_error(rng):
     """z(x)ᵀz(x) of Fourier features is one, whatever their frequencies."""
     features = FourierFamily("se", 0.5).draw(30, LINE, rng)
     assert sup_error(features, LINE[:1], 0.1, rng=rng) < 1e-14
-    assert kernel_error_bars(features, LINE[:1]).half_width[0, 0] > 0  # it cannot know
+    assert kernel_error_bars(features, LINE[:1]).half_width[0, 0] > 0  # by its term in B²
 
 
 def test_half_the_error_needs_four_times_the_columns(rng):

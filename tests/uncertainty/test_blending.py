@@ -1,4 +1,4 @@
-"""The second opinion of the nearest rows: when it is asked, what it adds, and how sure it is."""
+"""The blend with a nearest-neighbor GP: when it is used, what it adds, and its error bars."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rwf.uncertainty.blending import (
     held_out_rows,
     learn_output_blend,
 )
-from rwf.uncertainty.vecchia import Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets.radial import Bump
 
 
@@ -39,7 +39,7 @@ def terrain(n, rng, d=2):
 
 
 class Fitted:
-    """A tree of few atoms on some rows, and its layer."""
+    """A tree of few atoms on some rows, blended with a nearest-neighbor GP."""
 
     def __init__(self, X, y, rng, n_features=60):
         local = draw_multifrontal_lattice(Bump(), X, n_features, rng)
@@ -52,11 +52,11 @@ class Fitted:
         held = held_out_rows(len(X), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
         found = learn_output_blend(X, y, held, unseen, rng)
-        self.layer = None if found is None else found.layer
+        self.blend = None if found is None else found.blend
 
     def predict(self, X):
         model = self.posterior.predict(X)
-        return model, self.layer.predict(X, model)
+        return model, self.blend.predict(X, model)
 
 
 def scores(y, p):
@@ -83,7 +83,7 @@ def test_it_adds_what_atoms_are_too_coarse_for(fitted):
     alone, both = model.predict(X)
     assert rmse(y, both) < 0.5 * rmse(y, alone)
     gain = density(y, both) - density(y, alone)
-    assert model.layer.gain == pytest.approx(gain, rel=0.15)
+    assert model.blend.gain == pytest.approx(gain, rel=0.15)
 
 
 def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(fitted):
@@ -98,17 +98,17 @@ def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(f
 
 def test_squares_are_relative_to_those_of_all_rows(fitted):
     model, _, _ = fitted
-    assert model.layer.squares.mean() == pytest.approx(1.0)
+    assert model.blend.squares.mean() == pytest.approx(1.0)
 
 
-def test_far_from_rows_the_model_is_followed(fitted):
+def test_far_from_rows_the_blend_is_the_model(fitted):
     model, _, _ = fitted
     far = np.array([[1.5, 9.0], [-20.0, 3.0]])
     certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
-    found = model.layer.predict(far, certain)
+    found = model.blend.predict(far, certain)
     assert_allclose(found.mean, certain.mean, atol=1e-4)
     # There is no row nearby, so that the scale is one.
-    experts = model.layer.experts
+    experts = model.blend.experts
     given = sum(expert.weight for expert in experts)
     factor = sum(expert.weight * expert.mixing.model for expert in experts) + 1.0 - given
     assert_allclose(found.variance, factor * certain.variance, rtol=1e-2)
@@ -125,14 +125,14 @@ def test_it_helps_in_one_and_three_dimensions(d, rng):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_where_only_noise_is_left_there_is_no_layer(seed):
+def test_where_only_noise_is_left_there_is_no_blend(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(1.0, 2.0, (1000, 2))
     y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 1000)
-    assert Fitted(X, y, rng).layer is None
+    assert Fitted(X, y, rng).blend is None
 
 
-def test_few_or_constant_rows_have_no_layer(rng):
+def test_few_or_constant_rows_have_no_blend(rng):
     X = rng.normal(2.0, 1.0, (400, 2))
     for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
         held = held_out_rows(rows, rng)
@@ -159,7 +159,7 @@ def test_units_of_y_do_not_matter(rng):
         unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
         found = learn_output_blend(X[:800], factor * y[:800] + shift, held, unseen, generator)
-        return found.layer.predict(X[800:], there)
+        return found.blend.predict(X[800:], there)
 
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)
     assert_allclose((other.mean + 9.0) / 50.0, one.mean, rtol=1e-6)
@@ -184,31 +184,31 @@ def test_the_blend_has_the_least_variance_of_all_weights(rng):
     assert_allclose(found.mean, (1 - best) * model.mean + best * neighbors.mean, atol=1e-3)
 
 
-def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_in_gaps(rng):
+def test_the_local_scale_is_the_mean_of_squares_nearby_and_one_far_from_rows(rng):
     X = np.concatenate([rng.normal(0.0, 0.1, (50, 2)), rng.normal(9.0, 0.1, (50, 2))])
     squares = np.repeat([0.2, 1.8], 50)
-    gp = VecchiaGP(Kernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
+    gp = VecchiaGP(MaternKernel(3, np.ones(2), 1.0, 0.1), X, np.zeros(100))
     distances, near = gp.nearest(np.array([[0.0, 0.0], [9.0, 9.0], [4.5, -40.0]]), 30)
     found = LocalScale(nearby=20, prior_rows=0.5, radius=1.0)(distances, squares[near])
     assert_allclose(found[:2], [0.2, 1.8], atol=0.03)
     assert found[2] == 1.0
 
 
-def test_a_scale_asks_no_more_rows_than_it_says():
+def test_a_scale_uses_no_more_rows_than_nearby():
     distances, squares = np.zeros((1, 3)), np.array([[2.0, 4.0, 900.0]])
     assert LocalScale(2, prior_rows=1.0, radius=1.0)(distances, squares) == pytest.approx(7.0 / 3.0)
 
 
-def two_opinions(rng, n=300, better=1.0):
-    """A model that errs by one, and neighbours that err by ``better``; scores of one everywhere."""
+def two_predictions(rng, n=300, better=1.0):
+    """A model that errs by one, and neighbors that err by ``better``; scores of one everywhere."""
     y = rng.normal(5.0, 3.0, n)
     model = Prediction(y + rng.normal(0.0, 1.0, n), np.ones(n))
     neighbors = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
     return y, ExpertInputs(model, neighbors, np.ones((n, 80)), np.ones((n, 80)))
 
 
-def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
-    _, given = two_opinions(rng, 7, better=0.3)
+def test_an_average_is_a_mixture_of_experts_and_of_the_model_alone(rng):
+    _, given = two_predictions(rng, 7, better=0.3)
     scale = LocalScale(20, 4.0, 1.0)
     experts = [
         Expert(0.5, scale, BlendWeights(1.3, 0.8, 0.2)),
@@ -225,34 +225,36 @@ def test_an_average_is_a_mixture_of_voices_and_of_the_model_alone(rng):
     assert_allclose(found.variance, square - mean**2)
 
 
-def test_voices_are_weighed_by_the_fourth_root_of_the_densities_they_give(rng):
-    y, given = two_opinions(rng, better=2.0)
+def test_experts_are_weighted_by_the_fourth_root_of_their_likelihood(rng):
+    y, given = two_predictions(rng, better=2.0)
     experts = _experts(given, y)
 
     def log_density(p):
         return normal_log_density(y - p.mean, p.variance).sum()
 
     gains = [
-        log_density(v.mixing.blend(given.model, given.neighbors, given.scale(v.scale)))
+        log_density(
+            v.mixing.blend(given.model, given.neighbors, v.scale(given.distances, given.squares))
+        )
         - log_density(given.model)
         for v in experts
     ]
     weights = np.array([expert.weight for expert in experts])
     assert (np.diff(weights) <= 0).all()
     assert_allclose(np.log(weights / weights[0]), (np.array(gains) - gains[0]) / 4, atol=1e-9)
-    # The faintest voices, a hundredth of all together, have left their weight to these.
+    # The weight of the dropped experts, a hundredth of all, goes to these.
     alone = np.log(128 * weights[0] / (1 - weights.sum()))
     assert gains[0] / 4 <= alone <= gains[0] / 4 - np.log(0.99)
 
 
-def test_a_voice_that_says_it_never_errs_is_not_heard(rng):
-    y, given = two_opinions(rng)
+def test_an_expert_with_zero_errors_is_dropped(rng):
+    y, given = two_predictions(rng)
     perfect = replace(given, neighbors=Prediction(y, np.ones(len(y))))
     with np.errstate(all="ignore"):
         assert _experts(perfect, y) == ()
 
 
-def test_rows_that_judge_are_a_tenth_and_neither_too_few_nor_too_many(rng):
+def test_held_out_rows_are_a_tenth_and_neither_too_few_nor_too_many(rng):
     held = held_out_rows(4000, rng)
     assert len(np.unique(held)) == len(held) == 400
     assert (np.diff(held) > 0).all()

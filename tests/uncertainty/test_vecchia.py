@@ -1,4 +1,4 @@
-"""Nearest-neighbour kriging against the exact Gaussian process, and what it learns."""
+"""Nearest-neighbor kriging against the exact Gaussian process, and what it learns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from experiments.baselines.kriging import Kriging
 from experiments.baselines.standardized import Standardized
 from experiments.runner.methods import make
-from rwf.uncertainty import vecchia as neighbors
+from rwf.uncertainty import vecchia
 from rwf.uncertainty.vecchia import (
     TREE_COLUMNS,
     TWICE_ORDERS,
-    Kernel,
+    MaternKernel,
     VecchiaGP,
     _targets,
     learn_vecchia_gp,
@@ -26,7 +26,7 @@ from rwf.uncertainty.vecchia import (
 
 
 def some_kernel(d, twice_order=3):
-    return Kernel(twice_order, np.linspace(0.7, 1.9, d), 2.5, 0.03)
+    return MaternKernel(twice_order, np.linspace(0.7, 1.9, d), 2.5, 0.03)
 
 
 def some_rows(n, d, rng):
@@ -35,7 +35,7 @@ def some_rows(n, d, rng):
 
 
 def exact(kernel, X, y):
-    """The same process with all rows as neighbours, by scikit-learn."""
+    """The same process with all rows as neighbors, by scikit-learn."""
     form = ConstantKernel(kernel.amplitude) * Matern(kernel.lengths, nu=kernel.twice_order / 2)
     noise = WhiteKernel(kernel.amplitude * kernel.nugget)
     return GaussianProcessRegressor(form + noise, optimizer=None, alpha=0.0).fit(X, y)
@@ -43,7 +43,7 @@ def exact(kernel, X, y):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("twice_order", TWICE_ORDERS)
-def test_with_all_rows_as_neighbours_it_is_the_exact_process(twice_order, d, rng):
+def test_with_all_rows_as_neighbors_it_is_the_exact_process(twice_order, d, rng):
     (X, y), kernel = some_rows(30, d, rng), some_kernel(d, twice_order)
     X[5] = X[4]  # two rows at one place
     new = np.concatenate([rng.normal(3.0, 3.0, (9, d)), X[:6]])
@@ -69,7 +69,7 @@ def test_the_nearest_rows_are_those_of_the_metric(d, rng):
 
 
 @pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
-@pytest.mark.parametrize("n_neighbours", [4, 50])
+@pytest.mark.parametrize("n_neighbors", [4, 50])
 def test_leaving_one_out_is_predicting_from_the_others(n_neighbors, d, rng):
     (X, y), kernel = some_rows(20, d, rng), some_kernel(d)
     unseen = VecchiaGP(kernel, X, y, n_neighbors).leave_one_out(np.arange(3, 20))
@@ -81,18 +81,18 @@ def test_leaving_one_out_is_predicting_from_the_others(n_neighbors, d, rng):
 
 
 @pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
-def test_no_row_asks_itself_even_among_many_at_one_place(d, rng):
+def test_no_row_is_its_own_neighbor_even_among_many_at_one_place(d, rng):
     X, y = some_rows(40, d, rng)
     X[10:30] = X[10]
     rows = np.arange(40)
-    asked = VecchiaGP(some_kernel(d), X, y, n_neighbors=4).nearest_others(rows)
-    assert asked.shape == (40, 4)
-    assert not (asked == rows[:, None]).any()
+    near = VecchiaGP(some_kernel(d), X, y, n_neighbors=4).nearest_others(rows)
+    assert near.shape == (40, 4)
+    assert not (near == rows[:, None]).any()
 
 
 @pytest.mark.parametrize("d", [2, TREE_COLUMNS + 1])
 @pytest.mark.parametrize("far", [1e150, -1e300])
-def test_nothing_is_known_however_far_away(far, d, rng):
+def test_far_away_the_prediction_is_the_prior(far, d, rng):
     (X, y), kernel = some_rows(40, d, rng), some_kernel(d)
     found = VecchiaGP(kernel, X, y).predict(np.full((2, d), far))
     assert_array_equal(found.mean, 0.0)
@@ -100,7 +100,7 @@ def test_nothing_is_known_however_far_away(far, d, rng):
 
 
 @pytest.mark.parametrize("n", [1, 2, 10])
-def test_fewer_rows_than_neighbours_are_all_asked(n, rng):
+def test_fewer_rows_than_neighbors_are_all_used(n, rng):
     X, y = some_rows(n, 2, rng)
     kernel, new = some_kernel(2), rng.normal(3.0, 2.0, (5, 2))
     few, all_of_them = (VecchiaGP(kernel, X, y, k).predict(new) for k in (16, n))
@@ -110,17 +110,17 @@ def test_fewer_rows_than_neighbours_are_all_asked(n, rng):
     assert (learned.variance > 0).all()
 
 
-def test_the_density_is_that_of_a_row_given_its_neighbours(rng):
+def test_the_density_is_that_of_a_row_given_its_neighbors(rng):
     (X, y), kernel = some_rows(12, 2, rng), some_kernel(2)
     gp = VecchiaGP(kernel, X, y)
-    rows, asked = np.array([2, 5]), np.array([[0, 1, 7], [3, 9, 11]])
+    rows, near = np.array([2, 5]), np.array([[0, 1, 7], [3, 9, 11]])
     form = exact(kernel, X, y).kernel_
     expected = 0.0
-    for i, near in zip(rows, asked, strict=True):
-        both = np.append(near, i)
+    for i, its in zip(rows, near, strict=True):
+        both = np.append(its, i)
         expected += multivariate_normal(cov=form(X[both])).logpdf(y[both])
-        expected -= multivariate_normal(cov=form(X[near])).logpdf(y[near])
-    value, _ = gp.log_density(rows, asked, kernel)
+        expected -= multivariate_normal(cov=form(X[its])).logpdf(y[its])
+    value, _ = gp.log_density(rows, near, kernel)
     assert_allclose(value, expected / 2, rtol=1e-9)
 
 
@@ -131,12 +131,12 @@ def test_the_gradient_is_that_of_central_differences(twice_order, d, rng):
     X[3] = X[2]
     kernel = some_kernel(d, twice_order)
     gp, rows = VecchiaGP(kernel, X, y, n_neighbors=6), np.arange(0, 40, 2)
-    asked = gp.nearest_others(rows)
+    near = gp.nearest_others(rows)
     for theta in kernel.theta + rng.normal(0.0, 0.5, (3, d + 2)):
-        _, gradient = gp.log_density(rows, asked, kernel.at(theta))
+        _, gradient = gp.log_density(rows, near, kernel.at(theta))
         differences = [
-            gp.log_density(rows, asked, kernel.at(theta + step))[0]
-            - gp.log_density(rows, asked, kernel.at(theta - step))[0]
+            gp.log_density(rows, near, kernel.at(theta + step))[0]
+            - gp.log_density(rows, near, kernel.at(theta - step))[0]
             for step in 1e-6 * np.eye(d + 2)
         ]
         assert_allclose(gradient, np.array(differences) / 2e-6, rtol=1e-5, atol=1e-6)
@@ -164,20 +164,20 @@ def test_learning_finds_noise_anisotropy_and_smoothness(rng):
     assert 0.03 < np.sqrt(gp.kernel.amplitude * gp.kernel.nugget) < 0.07
 
 
-def test_orders_far_behind_do_not_climb_again_and_are_not_missed(rng, monkeypatch):
+def test_orders_far_behind_are_dropped_without_changing_the_result(rng, monkeypatch):
     X = rng.normal(3.0, 2.0, (300, 2))
-    y, climbed, found, maximize_evidence = np.sin(X).sum(axis=1), [], [], neighbors._maximized
+    y, learned, found, maximized = np.sin(X).sum(axis=1), [], [], vecchia._maximized
 
     def counted(gp, *others):
-        climbed.append(gp.kernel.twice_order)
-        return maximize_evidence(gp, *others)
+        learned.append(gp.kernel.twice_order)
+        return maximized(gp, *others)
 
-    monkeypatch.setattr(neighbors, "_climbed", counted)
-    for hopeless in (neighbors.HOPELESS, np.inf):
-        monkeypatch.setattr(neighbors, "HOPELESS", hopeless)
+    monkeypatch.setattr(vecchia, "_maximized", counted)
+    for deficit in (vecchia.LARGEST_DEFICIT, np.inf):
+        monkeypatch.setattr(vecchia, "LARGEST_DEFICIT", deficit)
         found.append(learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
-    assert climbed.count(1) == 3  # the roughest order once, and twice if all do
-    assert climbed.count(5) == 4
+    assert learned.count(1) == 3  # the roughest order once, and twice if all do
+    assert learned.count(5) == 4
     assert_array_equal(found[0].theta, found[1].theta)
 
 
@@ -218,21 +218,21 @@ def test_what_is_learned_has_the_units_of_the_rows(rng):
     )
 
 
-def test_some_questions_are_put_to_a_few_of_the_rows(rng, monkeypatch):
-    monkeypatch.setattr(neighbors, "QUESTIONS", {1: 20, 4: 10, 100: 5})
+def test_some_targets_have_neighbors_in_a_subsample_only(rng, monkeypatch):
+    monkeypatch.setattr(vecchia, "TARGETS_BY_FRACTION", {1: 20, 4: 10, 100: 5})
     X, y = some_rows(200, 2, rng)
     order = rng.permutation(200)
     gp = VecchiaGP(some_kernel(2), X, y, n_neighbors=6)
-    rows, asked = _targets(gp, order)
+    rows, near = _targets(gp, order)
     assert_array_equal(rows, np.concatenate([order[:20], order[:10]]))  # two rows are too few
-    assert np.isin(asked[20:], order[:50]).all()
-    assert not (asked == rows[:, None]).any()
-    apart = (X[asked] - X[rows][:, None]) / gp.kernel.lengths
+    assert np.isin(near[20:], order[:50]).all()
+    assert not (near == rows[:, None]).any()
+    apart = (X[near] - X[rows][:, None]) / gp.kernel.lengths
     distances = np.linalg.norm(apart, axis=2).mean(axis=1)
     assert (distances[20:] > distances[:10]).all()
 
 
-def test_rows_that_say_nothing_are_no_failure(rng):
+def test_degenerate_rows_are_no_failure(rng):
     X = np.full((50, 2), 1.5)
     for values in (np.zeros(50), rng.normal(size=50)):
         found = learn_vecchia_gp(X, values, rng).predict(X[:3])

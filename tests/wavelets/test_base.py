@@ -456,7 +456,7 @@ def test_complex_morlet_is_the_real_one_with_a_sine(rng):
 
 
 class Plain(RadialWavelet):
-    """A radial wavelet that knows its formula and its radius but none of its constants."""
+    """A radial wavelet with a formula and a radius, whose constants are found numerically."""
 
     def __init__(self, known):
         self.known = known

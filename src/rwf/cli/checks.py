@@ -1,4 +1,4 @@
-"""What is looked at before anything is computed or overwritten."""
+"""Checks before anything is computed or overwritten."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class UsageError(ValueError):
-    """What was asked for cannot be done, and nothing has been."""
+    """The command cannot be carried out, and nothing was changed."""
 
 
 def check_output(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """That a file can be written, and that nothing is lost by it."""
+    """Check that a file can be written, and that nothing is lost by it."""
     folder = out.parent
     if not folder.is_dir():
         raise UsageError(
@@ -34,16 +34,16 @@ def check_output(out: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None
 
 
 def check_input(path: Path) -> None:
-    """That there is a file, a folder or a pattern that matches some; names alike are suggested."""
+    """Check that files exist at a path or match a pattern; similar names are suggested."""
     from rwf.data.readers.formats import files_of
 
     try:
         files_of(str(path))
     except FileNotFoundError as error:
-        raise UsageError(f"{error}{_alike(path)}") from None
+        raise UsageError(f"{error}{_suggestion(path)}") from None
 
 
-def _alike(path: Path) -> str:
+def _suggestion(path: Path) -> str:
     folder = path.parent
     names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=1)
@@ -51,12 +51,12 @@ def _alike(path: Path) -> str:
 
 
 def load_model(path: Path) -> TableModel:
-    """The model of a table."""
+    """Load the model of a table."""
     import rwf
     from rwf.estimators.table import TableModel
 
     if not path.is_file():
-        raise UsageError(f"there is no model file {str(path)!r}.{_alike(path)}")
+        raise UsageError(f"there is no model file {str(path)!r}.{_suggestion(path)}")
     found = rwf.load(path)
     return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
 

@@ -1,21 +1,35 @@
-"""``rwf demo``: a table and a figure to begin with."""
+"""``rwf demo``: wavelet and Fourier features on a step function, as a table and a figure.
 
-from dataclasses import asdict
+The data are the paper's first experiment, :func:`rwf.datasets.multi_step`. Every method is fitted
+to the training rows, scored on the held-out rows and drawn in a panel of one figure. All have equal
+numbers of columns and of trials, except the spike-and-slab prior, which learns its columns.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from rwf.cli.app import app
-from rwf.cli.terminal import Json, log_shown, print_json
+from rwf.cli.terminal import Json, log_shown, print_json, show, table_of
 
 if TYPE_CHECKING:
-    from rwf.cli.demonstration import DemoResult
+    from matplotlib.figure import Figure
+
+    from rwf.datasets import Sample
+    from rwf.estimators.fourier import RFFRegressor
+    from rwf.estimators.regressor import RWFRegressor
+
+logger = logging.getLogger(__name__)
 
 
-@app.command(epilog="Example: rwf demo --out figures --noise 0.1 --json")
 def demo(
     out: Annotated[
         Path, typer.Option(file_okay=False, help="Directory of the figure, made if missing.")
@@ -25,48 +39,164 @@ def demo(
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the noise.")] = 0.05,
     n_components: Annotated[int, typer.Option(min=2, help="Columns of every method.")] = 300,
     n_restarts: Annotated[
-        int, typer.Option(min=0, help="Starts after the first, for every method.")
+        int, typer.Option(min=0, help="Trials after the first, for every method.")
     ] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the methods.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
-    from rwf.cli.demonstration import run_demo
-
     with log_shown():
-        result = run_demo(
-            out,
-            n_train=n_train,
-            n_test=n_test,
-            noise=noise,
-            n_components=n_components,
-            n_restarts=n_restarts,
-            random_state=seed,
-        )
+        result = run_demo(out, n_train, n_test, noise, n_components, n_restarts, seed)
     if as_json:
         print_json(asdict(result))
     else:
-        _print_demo(result)
+        _print(result)
 
 
-def _print_demo(result: "DemoResult") -> None:
-    table = Table(
-        title=f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
-        f"noise {result.noise:g}, {result.n_restarts + 1} starts each",
-        title_justify="left",
+@dataclass(frozen=True)
+class DemoRow:
+    """One method's line in the table."""
+
+    method: str
+    features: int
+    seconds: float  # to fit, compilation excluded
+    scores: dict[str, float]  # by the names of METRICS, on the held-out rows
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """The arguments of :func:`run_demo`, the scores, and the path of the figure."""
+
+    n_train: int
+    n_test: int
+    noise: float
+    n_components: int
+    n_restarts: int
+    random_state: int
+    rows: tuple[DemoRow, ...]
+    figure: Path
+
+
+def methods() -> dict[str, Callable[..., RWFRegressor | RFFRegressor]]:
+    """The methods compared: each takes n_components, n_restarts and random_state."""
+    from rwf import RFFRegressor, RWFRegressor
+
+    def spike_slab(n_components: int, n_restarts: int, random_state: int) -> RWFRegressor:
+        return RWFRegressor(prior="spike_slab", random_state=random_state)
+
+    return {
+        "RWF, as printed": RWFRegressor.from_paper,
+        "RFF": RFFRegressor,
+        "RWF, adaptive": partial(RWFRegressor, prior="adaptive"),
+        "RWF, spike and slab": spike_slab,
+    }
+
+
+def run_demo(
+    out: Path,
+    n_train: int = 4200,
+    n_test: int = 1800,
+    noise: float = 0.05,
+    n_components: int = 300,
+    n_restarts: int = 4,
+    random_state: int = 0,
+) -> DemoResult:
+    """Fit and score all :func:`methods`, and write ``out/demo.png``; see :func:`demo`."""
+    import numpy as np
+
+    from rwf.data.atomic import replace_file
+    from rwf.datasets import Sample, multi_step
+
+    if n_train < 2 or n_test < 1:
+        raise ValueError(
+            f"n_train={n_train} and n_test={n_test} leave too little to fit or to score. "
+            "Ask for at least 2 and 1 rows."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    sample = multi_step(n_train + n_test, np.random.default_rng(random_state), noise)
+    train, test = (
+        Sample(sample.X[rows], sample.y[rows], sample.f[rows])
+        for rows in (slice(n_train), slice(n_train, None))
     )
-    table.add_column("method", no_wrap=True)
-    for name in ("RMSE", "CRPS", "NLL", "95 % coverage", "seconds", "features"):
-        table.add_column(name, justify="right")
+    options = {
+        "n_components": n_components,
+        "n_restarts": n_restarts,
+        "random_state": random_state,
+    }
+    fitted = [_fit(name, make, train, test, options) for name, make in methods().items()]
+    figure, path = _draw(fitted, test), out / "demo.png"
+    replace_file(path, lambda file: figure.savefig(file, format="png", dpi=150))
+    rows = tuple(row for row, _ in fitted)
+    return DemoResult(n_train, n_test, noise, **options, rows=rows, figure=path)
+
+
+def _fit(
+    name: str,
+    make: Callable[..., RWFRegressor | RFFRegressor],
+    train: Sample,
+    test: Sample,
+    options: dict[str, int],
+) -> tuple[DemoRow, RWFRegressor | RFFRegressor]:
+    from rwf.diagnostics.metrics import METRICS
+
+    with warnings.catch_warnings(action="ignore"):  # a few rows, so that compilation is not timed
+        make(n_components=8, n_restarts=1, random_state=0).fit(train.X[:40], train.y[:40])
+    logger.info("fitting %s", name)
+    model = make(**options)
+    started = time.perf_counter()
+    model.fit(train.X, train.y)
+    seconds = time.perf_counter() - started
+    mean, std = model.predict(test.X, return_std=True)
+    scores = {name: metric(test.y, mean, std) for name, metric in METRICS.items()}
+    return DemoRow(name, model.n_features_out_, seconds, scores), model
+
+
+def _draw(fitted: list[tuple[DemoRow, RWFRegressor | RFFRegressor]], test: Sample) -> Figure:
+    """One panel per method, all on the same axes."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from rwf.datasets import step_function
+    from rwf.diagnostics.plots import predictive_band
+
+    figure = Figure(figsize=(7.5, 2.3 * len(fitted) + 0.5), layout="constrained")
+    panels = figure.subplots(len(fitted), sharex=True, sharey=True, squeeze=False)[:, 0]
+    x = np.linspace(0.0, 1.0, 2001)
+    truth = step_function(x)
+    data = test.X[:800, 0], test.y[:800]  # rows are in random order
+    for ax, (row, model) in zip(panels, fitted, strict=True):
+        mean, std = model.predict(x[:, None], return_std=True)
+        predictive_band(ax, x, mean, std, data=data, truth=truth, label="predictive mean")
+        title = f"{row.method}, {row.features} columns: RMSE {row.scores['rmse']:.3f}, "
+        title += f"95 % intervals cover {row.scores['coverage']:.1%}"
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_ylabel("y")
+        ax.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel("x")
+    panels[-1].set_xlim(0.0, 1.0)
+    # The range of the data and a little more: one wide band must not flatten every panel.
+    low, high = float(test.y.min()), float(test.y.max())
+    margin = 0.15 * (high - low) or 1.0
+    panels[-1].set_ylim(low - margin, high + margin)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _print(result: DemoResult) -> None:
+    title = (
+        f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
+        f"noise {result.noise:g}, {result.n_restarts + 1} trials each"
+    )
+    numbers = ("RMSE", "CRPS", "NLL", "95 % coverage", "seconds", "features")
+    table = table_of(title, "method", *numbers)
+    table.columns[0].no_wrap = True
     for row in result.rows:
-        score = row.scores
         table.add_row(
             row.method,
-            *(f"{score[name]:.4f}" for name in ("rmse", "crps", "nll")),
-            f"{score['coverage']:.1%}",
+            *(f"{row.scores[name]:.4f}" for name in ("rmse", "crps", "nll")),
+            f"{row.scores['coverage']:.1%}",
             f"{row.seconds:.1f}",
             str(row.features),
         )
-    console = Console()
-    console.print(table)
-    console.print(f"Figure: {result.figure}", soft_wrap=True)
+    show(table, f"Figure: {result.figure}")

@@ -2,18 +2,17 @@
 
 import time
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rwf.cli.app import app
 from rwf.cli.checks import check_input, check_output, names_in, neighbors_in
 from rwf.cli.terminal import (
     Force,
     Json,
     Quiet,
+    TableFile,
     print_json,
     scores_table,
     show,
@@ -28,56 +27,31 @@ if TYPE_CHECKING:
 KEEPS_ROWS = "with all its rows, for the nearest-neighbour GP (--neighbors none leaves them out)"
 
 
-class Missing(StrEnum):
-    """What a missing value is."""
-
-    error = "error"
-    impute = "impute"
-
-
-class Validation(StrEnum):
-    """How the scores are found."""
-
-    holdout = "holdout"
-    cv = "cv"
-    none = "none"
-
-
-class PriorName(StrEnum):
-    """Priors over the weights."""
-
-    auto = "auto"
-    projected = "nystrom"
-    cells = "multiscale"
-    adaptive = "adaptive"
-    sparse = "spike_slab"
-    independent = "random_features"
-
-
-@app.command(epilog="Example: rwf fit houses.csv --target price --features area,town --out h.rwf")
 def fit(
-    data: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet file, a folder of such, or a pattern.")
-    ],
+    data: TableFile,
     target: Annotated[str, typer.Option(help="The column to predict.")],
     out: Annotated[Path, typer.Option(help="The model file to write.")],
     features: Annotated[
         str | None, typer.Option(help="Input columns, a,b,c; all others if not given.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="The column that says how many times a row counts.")
+        str | None,
+        typer.Option(help="The column of weights: 2 counts a row twice."),
     ] = None,
     missing: Annotated[
-        Missing,
-        typer.Option(help="Missing inputs: an error, or the median and the most frequent text."),
-    ] = Missing.error,
+        Literal["error", "impute"],
+        typer.Option(help="Missing inputs: an error, or the median or most frequent category."),
+    ] = "error",
     validate: Annotated[
-        Validation,
+        Literal["holdout", "cv", "none"],
         typer.Option(help="Scores from a fifth of the rows, from five folds, or none."),
-    ] = Validation.holdout,
-    prior: Annotated[PriorName, typer.Option(help="The prior over the weights.")] = PriorName.auto,
+    ] = "holdout",
+    prior: Annotated[
+        Literal["auto", "nystrom", "multiscale", "adaptive", "spike_slab", "random_features"],
+        typer.Option(help="The prior over the weights."),
+    ] = "auto",
     n_components: Annotated[
-        int | None, typer.Option(min=1, help="Feature columns; chosen by the rows if not given.")
+        int | None, typer.Option(min=1, help="Feature columns; by the number of rows if not given.")
     ] = None,
     neighbors: Annotated[
         str,
@@ -86,17 +60,19 @@ def fit(
             "file: a number, 'auto' (where that helps), or 'none'."
         ),
     ] = "auto",
-    n_restarts: Annotated[int, typer.Option(min=0, help="Starts after the first.")] = 2,
-    max_iter: Annotated[int, typer.Option(min=1, help="Iterations for the shape.")] = 60,
+    n_restarts: Annotated[int, typer.Option(min=0, help="Trials after the first.")] = 2,
+    max_iter: Annotated[
+        int, typer.Option(min=1, help="Iterations to learn the hyperparameters.")
+    ] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a table, and print how it does on rows that it has not seen.
+    """Fit a model to a table, and print its scores on held-out rows.
 
-    Columns of text become a column of zeros and ones for each text. Interrupted by Ctrl-C, a long
-    fit leaves OUT.checkpoint, from which the same command goes on.
+    Categorical columns are one-hot encoded. Interrupted by Ctrl-C, a long fit leaves
+    OUT.checkpoint, from which the same command continues.
     """
     check_input(data)
     check_output(out, force=force, inputs=[data])
@@ -106,7 +82,7 @@ def fit(
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     regressor = RWFRegressor(
         n_components,
-        prior=prior.value,
+        prior=prior,
         neighbors=neighbors_in(neighbors),
         n_restarts=n_restarts,
         max_iter=max_iter,
@@ -121,17 +97,16 @@ def fit(
                 target,
                 features=names_in(features),
                 weight=weights,
-                missing="impute" if missing is Missing.impute else "error",
+                missing=missing,
                 regressor=regressor,
                 checkpoint=checkpoint,
             )
-            _save(model, out, verbose=0)
+            _save(model, out)
             saved = True
-            if validate is not Validation.none:
+            if validate != "none":
                 model.regressor.set_params(verbose=int(not quiet))
-                folds = validate is Validation.cv
-                model.validate(data, "cross-validation" if folds else "hold-out")
-                _save(model, out, verbose=0)
+                model.validate(data, "cross-validation" if validate == "cv" else "hold-out")
+                _save(model, out)
     except KeyboardInterrupt:
         typer.echo(f"rwf: interrupted. {_left_behind(out, checkpoint, saved)}", err=True)
         raise typer.Exit(130) from None
@@ -142,8 +117,8 @@ def fit(
         _print(model, out, seconds)
 
 
-def _save(model: "TableModel", out: Path, verbose: int) -> None:
-    model.regressor.set_params(verbose=verbose)
+def _save(model: "TableModel", out: Path) -> None:
+    model.regressor.set_params(verbose=0)  # a loaded model is quiet
     model.save(out, include_rows=True)
 
 
@@ -151,7 +126,7 @@ def _left_behind(out: Path, checkpoint: Path, saved: bool) -> str:
     if saved:
         return f"The model is complete in {out}; its scores are not."
     if checkpoint.exists():
-        return f"What was done is in {checkpoint}: the same command goes on from there."
+        return f"What was done is in {checkpoint}: the same command continues from there."
     return "Nothing was written."
 
 

@@ -1,4 +1,4 @@
-"""``rwf update``, ``rwf merge`` and ``rwf inspect``: what can be done with model files."""
+"""``rwf update``, ``rwf merge`` and ``rwf inspect``: operations on model files."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwf.cli.app import app
 from rwf.cli.checks import UsageError, check_input, check_output, load_model
 from rwf.cli.terminal import (
     Force,
     Json,
+    ModelFile,
+    TableFile,
     print_json,
     scores_table,
     show,
@@ -22,18 +23,15 @@ if TYPE_CHECKING:
     from rwf.diagnostics.inspection import Inspection
 
 
-@app.command(epilog="Example: rwf update houses.rwf more.parquet")
 def update(
-    model: Annotated[Path, typer.Argument(help="The model file.")],
-    data: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet file, a folder of such, or a pattern.")
-    ],
+    model: ModelFile,
+    data: TableFile,
     out: Annotated[
         Path | None, typer.Option(help="The model file to write; MODEL itself if not given.")
     ] = None,
     fresh: Annotated[
         bool,
-        typer.Option(help="Keep the features, and forget the rows before: for parts to merge."),
+        typer.Option(help="Keep the features and drop all earlier rows, to make parts for merge."),
     ] = False,
     force: Force = False,
     as_json: Json = False,
@@ -56,7 +54,6 @@ def update(
         show(f"{after - before:,g} rows added, {after:,g} in all. Model: {place}")
 
 
-@app.command(epilog="Example: rwf merge january.rwf february.rwf --out winter.rwf")
 def merge(
     models: Annotated[list[Path], typer.Argument(help="Two or more model files of one fit.")],
     out: Annotated[Path, typer.Option(help="The model file to write.")],
@@ -79,12 +76,8 @@ def merge(
         show(f"{len(models)} models of {rows:,g} rows in all. Model: {out}")
 
 
-@app.command(epilog="Example: rwf inspect houses.rwf --json")
-def inspect(
-    model: Annotated[Path, typer.Argument(help="The model file.")],
-    as_json: Json = False,
-) -> None:
-    """Print what is in a model file: columns, scores, length-scales, variances and timings."""
+def inspect(model: ModelFile, as_json: Json = False) -> None:
+    """Print the contents of a model file: columns, scores, length-scales, noise and timings."""
     from rwf.diagnostics.inspection import Inspection
 
     found = Inspection.of(load_model(model))
@@ -95,7 +88,7 @@ def inspect(
 
 
 def _print(found: "Inspection") -> None:
-    columns = table_of(f"target {found.target!r}, from", "column", "holds", "categories", "gaps")
+    columns = table_of(f"target {found.target!r}, from", "column", "type", "categories", "missing")
     for column in found.columns:
         columns.add_row(column.name, column.dtype, column.categories, column.fill)
     lengths = table_of("length-scales, in the units of the columns", "column", *found.blocks)

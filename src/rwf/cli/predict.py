@@ -1,41 +1,30 @@
 """``rwf predict``: from a model and a table to a table of predictions."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from rwf.cli.app import app
 from rwf.cli.checks import UsageError, check_input, check_output, load_model
-from rwf.cli.terminal import Force, Json, print_json, show, warnings_shown
+from rwf.cli.terminal import Force, Json, ModelFile, TableFile, print_json, show, warnings_shown
 
 
-class Unknown(StrEnum):
-    """What a text is that was not seen in the fit."""
-
-    error = "error"
-    zeros = "zeros"
-
-
-@app.command(epilog="Example: rwf predict houses.rwf new.csv --out predicted.parquet")
 def predict(
-    model: Annotated[Path, typer.Argument(help="The model file.")],
-    data: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet file, a folder of such, or a pattern.")
-    ],
+    model: ModelFile,
+    data: TableFile,
     out: Annotated[Path, typer.Option(help="The file to write: .csv, .csv.gz or .parquet.")],
     interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
     unknown: Annotated[
-        Unknown, typer.Option(help="Texts not seen in the fit: an error, or none of those seen.")
-    ] = Unknown.error,
+        Literal["error", "zeros"],
+        typer.Option(help="Unknown categories: an error, or zeros in all one-hot columns."),
+    ] = "error",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Predict a table: columns mean, std, lower and upper, one row for each of its rows.
 
-    Columns are taken by name, in any order. Rows stream, and the output appears once complete.
+    Columns are matched by name, in any order. Rows stream, and the output appears once complete.
     """
     check_input(data)
     check_output(out, force=force, inputs=[model, data])
@@ -49,9 +38,7 @@ def predict(
         raise UsageError(str(error)) from None
     begun = time.perf_counter()
     with warnings_shown():
-        rows = load_model(model).predict_to(
-            data, out, interval, "zeros" if unknown is Unknown.zeros else "error"
-        )
+        rows = load_model(model).predict_to(data, out, interval, unknown)
     seconds = time.perf_counter() - begun
     if as_json:
         columns = ["mean", "std", "lower", "upper"]

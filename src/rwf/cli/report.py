@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from rwf.cli.app import app
 from rwf.cli.checks import check_input, check_output, load_model
-from rwf.cli.terminal import Force, Json, print_json, show, warnings_shown
+from rwf.cli.terminal import Force, Json, ModelFile, print_json, show, warnings_shown
 
 
-@app.command(epilog="Example: rwf report houses.rwf test.csv --out houses.html")
 def report(
-    model: Annotated[Path, typer.Argument(help="The model file.")],
+    model: ModelFile,
     data: Annotated[
-        Path, typer.Argument(help="A table with the target, best not that of the fit.")
+        Path, typer.Argument(help="A table with the target, preferably not that of the fit.")
     ],
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
     force: Force = False,

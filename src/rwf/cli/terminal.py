@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,18 +19,22 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rwf.diagnostics.scores import Scores
 
+ModelFile = Annotated[Path, typer.Argument(help="The model file.")]
+TableFile = Annotated[
+    Path, typer.Argument(help="A CSV or Parquet file, a folder of such, or a pattern.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not report progress.")]
 
 
 def print_json(answer: object) -> None:
-    """An answer as JSON, the only thing on standard output."""
+    """Print an answer as JSON, and nothing else, on standard output."""
     typer.echo(json.dumps(finite(answer), allow_nan=False, indent=2, default=str))
 
 
 def finite(value: object) -> object:
-    """The same with null for what is infinite or no number, which JSON has no word for."""
+    """The same with null for NaN and infinity, which JSON lacks."""
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -38,7 +43,7 @@ def finite(value: object) -> object:
 
 
 def table_of(title: str, first: str, *others: str) -> Table:
-    """A table whose first column has names, and the others numbers."""
+    """A table with names in the first column and numbers in the others."""
     table = Table(title=Text(title), title_justify="left")
     table.add_column(first)
     for name in others:
@@ -47,7 +52,7 @@ def table_of(title: str, first: str, *others: str) -> Table:
 
 
 def scores_table(scores: "Scores") -> Table:
-    """A model beside trivial predictors."""
+    """Scores of a model and of trivial predictors."""
     table = table_of(
         f"{scores.method}, {scores.n_rows:,} rows", "predictor", "RMSE", "NLL", "95 % coverage"
     )
@@ -58,7 +63,7 @@ def scores_table(scores: "Scores") -> Table:
 
 
 def show(*parts: object) -> None:
-    """Print texts as they are, and tables."""
+    """Print strings as they are, and tables."""
     console = Console()
     for part in parts:
         console.print(

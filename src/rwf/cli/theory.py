@@ -1,32 +1,22 @@
-"""``rwf theory``: constants of wavelets, and how many atoms their bounds ask for."""
+"""``rwf theory``: constants of wavelets, and how many atoms their error bounds require."""
 
 import math
 from dataclasses import asdict
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from rwf.cli.app import app
-from rwf.cli.terminal import Json, print_json
+from rwf.cli.terminal import Json, print_json, show, table_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rwf.theory import Comparison, Setting
 
 PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")
 """The wavelets of the paper's last corollary, whose "Daubechies-4" may be either of two."""
 
 
-class Normalization(StrEnum):
-    """How atoms of different scales compare."""
-
-    energy = "energy"
-    peak = "peak"
-
-
-@app.command(epilog="Example: rwf theory --wavelet db4 --scales 0.1 1 --eps 0.2 --json")
 def theory(
     wavelet: Annotated[
         list[str] | None,
@@ -41,23 +31,23 @@ def theory(
         typer.Option(help="Low and high end of every column; shifts are uniform there."),
     ] = (0.0, 1.0),
     n_atoms: Annotated[int, typer.Option("--n-atoms", "-D", min=1, help="Atoms.")] = 1000,
-    eps: Annotated[float, typer.Option(help="Error of the kernel to be allowed.")] = 0.1,
+    eps: Annotated[float, typer.Option(help="Largest error of the kernel allowed.")] = 0.1,
     delta: Annotated[
-        float, typer.Option(help="Probability that the error is larger after all.")
+        float, typer.Option(help="Probability that the error is larger nevertheless.")
     ] = 0.1,
     n_rows: Annotated[
         int, typer.Option(min=1, help="Rows, for the bound over their pairs.")
     ] = 1000,
     normalization: Annotated[
-        Normalization, typer.Option(help="Unit energy, as in the paper, or unit peak.")
-    ] = Normalization.energy,
+        Literal["energy", "peak"], typer.Option(help="Unit energy, as in the paper, or unit peak.")
+    ] = "energy",
     as_json: Json = False,
 ) -> None:
-    """Print the constants of wavelets, and how many atoms their error bounds ask for."""
+    """Print the constants of wavelets, and how many atoms their error bounds require."""
     from rwf.theory import Setting, compare
 
     try:
-        setting = Setting(d, scales, domain, n_atoms, eps, delta, n_rows, normalization.value)
+        setting = Setting(d, scales, domain, n_atoms, eps, delta, n_rows, normalization)
         lines = compare(wavelet or PAPER_TABLE, setting)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
@@ -65,21 +55,19 @@ def theory(
         answer = {"setting": asdict(setting), "wavelets": [asdict(line) for line in lines]}
         print_json(answer)
     else:
-        _print_theory(setting, lines)
+        _print(setting, lines)
 
 
-def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
-    D, eps, (low, high) = setting.n_atoms, setting.eps, setting.domain
-    constants = Table(
-        title=f"atoms of unit {setting.normalization}, scales {setting.scales[0]:g} to "
+def _print(setting: "Setting", lines: "list[Comparison]") -> None:
+    D, (low, high) = setting.n_atoms, setting.domain
+    constants = table_of(
+        f"atoms of unit {setting.normalization}, scales {setting.scales[0]:g} to "
         f"{setting.scales[1]:g}, shifts uniform in ({low:g}, {high:g})^{setting.d}",
-        title_justify="left",
+        "wavelet",
+        *("radius R", "moments M", "bound B", "Lipschitz L_z", "k(x, x) ≤"),
+        *(f"sd of D = {D} ≤, {version}" for version in ("proved", "paper")),
     )
-    constants.add_column("wavelet", no_wrap=True)
-    for name in ("radius R", "moments M", "bound B", "Lipschitz L_z", "k(x, x) ≤"):
-        constants.add_column(name, justify="right")
-    for version in ("proved", "paper"):
-        constants.add_column(f"sd of D = {D} ≤, {version}", justify="right")
+    constants.columns[0].no_wrap = True
     for line in lines:
         c = line.constants
         constants.add_row(
@@ -91,11 +79,22 @@ def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
             f"{c.diagonal:.4g}",
             *(f"{deviation:.3g}" for deviation in line.deviation.values()),
         )
-    bounds = Table(title="largest error of the kernel, |z(x)ᵀz(y) - k(x, y)|", title_justify="left")
-    for name in ("wavelet", "over"):
-        bounds.add_column(name, no_wrap=True)
-    for name in (f"D for {eps:g}", f"error of D = {D}", f"Pr(error ≥ {eps:g}), D = {D}"):
-        bounds.add_column(name, justify="right")
+    show(
+        constants,
+        _bounds_table(setting, lines),
+        f"All with probability {1 - setting.delta:g}. 'paper' is the formula as printed, which is "
+        "not proved; docs/theory.md says why. The rows at hand usually need far fewer atoms: "
+        "rwf.theory.required_features.",
+    )
+
+
+def _bounds_table(setting: "Setting", lines: "list[Comparison]") -> "Table":
+    D, eps = setting.n_atoms, setting.eps
+    numbers = (f"D for {eps:g}", f"error of D = {D}", f"Pr(error ≥ {eps:g}), D = {D}")
+    title = "largest error of the kernel, |z(x)ᵀz(y) - k(x, y)|"
+    bounds = table_of(title, "wavelet", "over", *numbers)
+    bounds.columns[0].no_wrap = bounds.columns[1].no_wrap = True
+    bounds.columns[1].justify = "left"
     for line in lines:
         readings = {f"pairs of {setting.n_rows} rows": line.rows}
         for version, reading in (line.uniform or {}).items():
@@ -105,11 +104,4 @@ def _print_theory(setting: "Setting", lines: "list[Comparison]") -> None:
         if line.uniform is None:
             bounds.add_row(line.wavelet, "the domain", *["none"] * 3)
         bounds.add_section()
-    console = Console()
-    console.print(constants, bounds)
-    console.print(
-        f"All with probability {1 - setting.delta:g}. 'paper' is the formula as printed, which is "
-        "not proved; docs/theory.md says why. Data at hand need far fewer atoms: "
-        "rwf.theory.required_features.",
-        soft_wrap=True,
-    )
+    return bounds

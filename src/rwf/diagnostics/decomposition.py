@@ -1,12 +1,12 @@
-r"""What a fitted model is made of: how much of f is of which scale, and where.
+r"""Decomposition of a fitted model over scale and place.
 
 The posterior mean is a sum over atoms, and so over rows of atoms of about one scale,
 
 .. math:: \hat f(x) = \text{trend} + \sum_r f_r(x), \qquad f_r(x) = \sum_{j \in r} m_j z_j(x).
 
 The energy of scale s at x is :math:`f_r^2` around x, in a Gaussian window as wide as the scale. It
-is taken of the sum, as weights of atoms that overlap may be large and cancel. Scales are in units
-of X, and all else in those of y.
+is that of the sum, because large weights of overlapping atoms may cancel. Scales are in units of X,
+all else in units of y.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from rwf.models.base import Model
 from rwf.models.gaussian import GaussianModel, gaussian
 
 FEW_SCALES = 16
-"""Up to so many distinct scales have a row each."""
+"""Most distinct scales with a row each, as in a lattice; more are binned by half octaves."""
 
 NARROW = 0.1
-"""Atoms below this share of the spread of all of them say where the data are."""
+"""Share of the range of all shifts below which an atom is narrow: such atoms lie at the data."""
 
 
 @dataclass(frozen=True)
 class AtomTable:
-    """One line for every column that belongs to an atom.
+    """One entry for every column of an atom.
 
     Args:
-        columns: which column it is, shape (m,).
+        columns: index of the feature column, shape (m,).
         scales: s, the geometric mean over input columns, shape (m,).
         shifts: t, shape (m, d).
         weights: m_j, the posterior mean, shape (m,).
         heights: the prior standard deviation of the factor of ψ, shape (m,).
-        groups: lines of one number share a prior variance, shape (m,).
+        groups: entries of one group share a prior variance, shape (m,).
         blocks: the block of features, shape (m,).
     """
 
@@ -79,7 +79,7 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
 
 
 def _with_atoms(model: Model) -> GaussianModel:
-    """The model, if it has atoms with weights of their own, and inputs that keep their units."""
+    """The model, if its weights belong to single atoms and its inputs keep their units."""
     found = gaussian(model)
     if found is None or not any(isinstance(part, WaveletMap) for part in found.maps):
         raise ValueError(
@@ -96,7 +96,7 @@ def _with_atoms(model: Model) -> GaussianModel:
 
 
 def scale_edges(scales: Array) -> Array:
-    """Edges between rows: around every scale if they are few, else every half octave."""
+    """Edges between bins: around every scale if they are few, else every half octave."""
     logs = np.unique(np.round(np.log2(scales), 6))
     if len(logs) > FEW_SCALES:
         halves: Array = np.arange(np.floor(2 * logs[0]), np.ceil(2 * logs[-1]) + 1) / 2
@@ -180,14 +180,15 @@ def grid(axes: Sequence[Array]) -> Array:
     return np.column_stack([place.ravel() for place in places])
 
 
-def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = False) -> Array:
-    r"""The prior standard deviation of f, :math:`\sqrt{\sum_j\lambda_j z_j(x)^2}`, shape (n,).
+def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
+    r"""The prior standard deviation of f about its trend, shape (n,).
+
+    .. math:: \sqrt{\sum_j\lambda_j z_j(x)^2}
 
     Args:
         model: with learned variances.
         X: places in units of X, shape (n, d).
         output: which output.
-        trend: whether the constant and the slopes count, whose priors are wide.
     """
     fitted = gaussian(model)
     if fitted is None or fitted.solver != "dense":
@@ -196,7 +197,7 @@ def prior_deviation(model: Model, X: Array, output: int = 0, *, trend: bool = Fa
             "multifrontal solver no feature matrix: fit with solver='dense' and "
             "prior='multiscale', 'adaptive', 'random_features' or 'nystrom'."
         )
-    counts = np.array([trend or isinstance(part, AtomMap) for part in fitted.maps])
+    counts = np.array([isinstance(part, AtomMap) for part in fitted.maps])
     variances = model.summary.prior_variances[:, output] * counts[fitted.features.blocks]
     Z = np.asarray(fitted.features(fitted.units.inputs(X)), dtype=np.float64)
     deviation: Array = np.sqrt(Z**2 @ variances)
@@ -208,8 +209,8 @@ class VarianceRow:
     """The prior standard deviations of one block.
 
     Args:
-        low: the finest scale of the block, or where a row of one scale begins.
-        high: the coarsest, or where it ends.
+        low: the finest scale of the block, less half a step if it has one scale only.
+        high: the coarsest, likewise.
         heights: prior standard deviation of the height of an atom in every cell, shape (c,).
         edges: of the cells along the first input column, shape (c + 1,).
     """
@@ -241,10 +242,10 @@ def _row(table: AtomTable, mine: IntArray) -> VarianceRow:
 
 
 def usual_range(model: Model) -> Array:
-    """About where the data are, judged by the narrow atoms, in units of X, shape (d, 2)."""
+    """The approximate range of the data by the narrow atoms, in units of X, shape (d, 2)."""
     placed = [part for part in model.maps if isinstance(part, PlacedMap)]
     if not placed:
-        raise ValueError("the model has no atoms that are somewhere: say where to draw, by x.")
+        raise ValueError("the model has no local atoms to find the range of the data by: pass x.")
     shifts = np.concatenate([part.shifts for part in placed])
     widths = np.concatenate([part.widths for part in placed])
     narrow = (widths < NARROW * np.ptp(shifts, axis=0)).all(axis=1)

@@ -1,4 +1,4 @@
-"""What is in a model of a table, as plain numbers and names: for ``rwf inspect`` and reports."""
+"""The contents of a model of a table in plain numbers, for ``rwf inspect`` and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnLine:
-    """One input column in words."""
+    """One input column, as strings."""
 
     name: str
     dtype: str
@@ -31,20 +31,18 @@ class Inspection:
 
     Args:
         estimator: the name of its class.
-        parameters: what was asked for, where it is not the default.
+        parameters: those that differ from their defaults.
         target: the column of y.
         columns: the input columns.
-        rows: how many it has seen, by their weights.
+        rows: sum of the weights of its training rows.
         features: columns of the feature matrix.
-        solver: which solver fitted them, and why.
+        solver: the solver, and why it was chosen.
         noise_deviation: σ, in the units of y.
-        nll: leave-one-out density at the fit.
-        constant_nll: that of a constant.
-        linear_nll: that of a straight line.
-        scores: on rows kept back at the fit, if any were.
+        nll: leave-one-out NLL on the training rows, beside those of a constant and a line.
+        scores: on rows held out at the fit, if any were.
         blocks: names of the blocks of features that have length-scales.
-        length_scales: of every column of numbers, one for each block.
-        trials: what was tried.
+        length_scales: of every column, one for each block.
+        trials: the trials of the fit.
         seconds: by stage of the fit.
     """
 
@@ -67,7 +65,7 @@ class Inspection:
 
     @classmethod
     def of(cls, model: TableModel) -> Inspection:
-        """All of it; a model without rows has no variances yet."""
+        """Inspect a fitted model."""
         regressor, report = model.regressor, model.regressor.fit_report_
         lengths = regressor.length_scales_
         return cls(

@@ -1,4 +1,4 @@
-r"""How good a Gaussian prediction is: error, sharpness and calibration, each with its direction.
+r"""Scores of Gaussian predictions: error, sharpness and calibration.
 
 Every metric compares targets y with predictive means μ and standard deviations σ, the noise
 included, in the units of y. :data:`METRICS` holds them under one call, ``metric(y, mean, std)``;
@@ -23,13 +23,13 @@ LEVEL = 0.95
 LEVELS = tuple(k / 20 for k in range(1, 20))
 """The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
 
-Prediction = tuple[Array, Array]
+MeanStd = tuple[Array, Array]
 """Predictive means and standard deviations."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named score of ``(y, mean, std)`` that says which way is better.
+    """A named score of ``(y, mean, std)``, and which way is better.
 
     Args:
         name: as printed in tables.
@@ -123,13 +123,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Skill:
-    r"""What a prediction gains over a reference prediction of the same targets.
+    r"""The gain of a prediction over a reference prediction of the same targets.
 
     .. math::
         1 - S / S_\text{ref} \quad\text{(relative)}, \qquad S_\text{ref} - S \quad\text{(otherwise)}
 
-    Both are zero for the reference itself. RMSE and CRPS are relative: one is perfection. A log
-    density has no zero of its own, so NLL is a difference, in nats a row.
+    Both are zero for the reference itself. RMSE and CRPS are relative, at most one; NLL has no
+    natural zero, so its skill is a difference, in nats per row.
 
     Args:
         metric: the score S, one of those where lower is better.
@@ -141,7 +141,7 @@ class Skill:
     relative: bool
     better: Literal["higher"] = "higher"
 
-    def __call__(self, y: ArrayLike, prediction: Prediction, reference: Prediction) -> float:
+    def __call__(self, y: ArrayLike, prediction: MeanStd, reference: MeanStd) -> float:
         score, other = self.metric(y, *prediction), self.metric(y, *reference)
         if not self.relative:
             return other - score
@@ -163,8 +163,8 @@ SKILLS: Mapping[str, Skill] = MappingProxyType(
 """The skills by the name of their score."""
 
 
-def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
-    r"""What n rows get from the training mean: :math:`N(\bar y,\, s^2 (1 + 1/n_\text{train}))`."""
+def constant_reference(y_train: ArrayLike, n: int) -> MeanStd:
+    r"""The training mean at n rows: :math:`N(\bar y,\, s^2 (1 + 1/n_\text{train}))`."""
     (y,) = _aligned(y_train=y_train)
     if len(y) < 2:
         raise ValueError("one training row has no variance. Pass at least two.")
@@ -172,33 +172,46 @@ def constant_reference(y_train: ArrayLike, n: int) -> Prediction:
     return np.full(n, y.mean()), np.full(n, std)
 
 
-def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> Prediction:
-    r"""What rows X, shape (n, d), get from ordinary least squares with an intercept.
+def linear_reference(X_train: ArrayLike, y_train: ArrayLike, X: ArrayLike) -> MeanStd:
+    """:func:`least_squares` on unweighted training rows, at rows X, shape (n, d)."""
+    (A,), (y,), (B,) = _aligned(X_train=X_train), _aligned(y_train=y_train), _aligned(X=X)
+    found = least_squares(A, y, np.ones(len(y)), B)
+    if found is None:
+        raise ValueError(
+            f"{len(y)} training rows leave nothing to estimate the noise of a line in "
+            f"{A.shape[1]} columns. Pass more rows, or compare with constant_reference."
+        )
+    return found
+
+
+def least_squares(A: Array, y: Array, weights: Array, X: Array) -> MeanStd | None:
+    r"""Ordinary least squares with an intercept on rows A with positive weights, at rows X.
 
     .. math::
         N\bigl(\hat y(x),\; s^2 (1 + h(x))\bigr), \qquad
         s^2 = \frac{\|y - \hat y\|^2}{n_\text{train} - r - 1},
 
-    with h the leverage and r the rank of the centred inputs: constant and repeated columns are
-    harmless.
+    with h the leverage and r the rank of the centred inputs, so that constant and repeated columns
+    are harmless. ``None`` if there are at most r + 1 rows.
     """
-    (A,), (y,), (B,) = _aligned(X_train=X_train), _aligned(y_train=y_train), _aligned(X=X)
-    center, scale = A.mean(axis=0), A.std(axis=0)
-    varying = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
-    center, scale = center[varying], scale[varying]
-    U, singular, Vt = np.linalg.svd((A[:, varying] - center) / scale, full_matrices=False)
+    w = weights / weights.mean()
+    center, middle = np.average(A, axis=0, weights=w), float(np.average(y, weights=w))
+    scale = np.sqrt(np.average((A - center) ** 2, axis=0, weights=w))
+    varies = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
+    root = np.sqrt(w)
+    U, singular, Vt = np.linalg.svd(
+        root[:, None] * (A - center)[:, varies] / scale[varies], full_matrices=False
+    )
     r = int(np.sum(singular > 1e-9 * singular.max(initial=0.0)))
     if len(y) <= r + 1:
-        raise ValueError(
-            f"{len(y)} training rows leave nothing to estimate the noise of a line in {r} "
-            "directions. Pass more rows, or compare with constant_reference."
-        )
-    Q = ((B[:, varying] - center) / scale) @ (Vt[:r].T / singular[:r])
-    b = U[:, :r].T @ (y - y.mean())
-    residual = y - y.mean() - U[:, :r] @ b
+        return None
+    Q = ((X - center)[:, varies] / scale[varies]) @ (Vt[:r].T / singular[:r])
+    target = root * (y - middle)
+    b = U[:, :r].T @ target
+    residual = target - U[:, :r] @ b
     variance = residual @ residual / (len(y) - r - 1)
     leverage = 1 / len(y) + np.einsum("nr,nr->n", Q, Q)
-    return y.mean() + Q @ b, np.sqrt(variance * (1 + leverage))
+    return middle + Q @ b, np.sqrt(variance * (1 + leverage))
 
 
 def _standardized(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:

@@ -1,8 +1,7 @@
-r"""How a model does on rows that it has not seen, next to a constant and a straight line.
+"""Scores of a model on held-out rows, next to a constant and a straight line.
 
-All scores are means over rows, with their weights. The line is ordinary least squares with an
-intercept, :math:`N(\hat y(x),\; s^2(1 + h(x)))` with h the leverage, and the constant is the same
-without inputs.
+All scores are weighted means over rows. The line is :func:`~rwf.diagnostics.metrics.least_squares`,
+and the constant is the same without inputs.
 """
 
 from __future__ import annotations
@@ -15,17 +14,12 @@ from scipy.special import ndtri
 
 from rwf._types import Array
 from rwf.data.rows import Block, joined
-
-LEVEL = 0.95
-"""The nominal coverage of the intervals that are counted."""
-
-Prediction = tuple[Array, Array]
-"""Means and standard deviations, both of shape (n,)."""
+from rwf.diagnostics.metrics import LEVEL, MeanStd, least_squares
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a predictor scores.
+    """The scores of a predictor.
 
     Args:
         rmse: root mean squared error, in the units of y.
@@ -38,7 +32,7 @@ class Score:
     coverage: float
 
     @classmethod
-    def of(cls, y: Array, prediction: Prediction, weights: Array) -> Score:
+    def of(cls, y: Array, prediction: MeanStd, weights: Array) -> Score:
         mean, std = prediction
         error = y - mean
         density = float("nan")
@@ -55,10 +49,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """A model beside trivial predictors, on the same rows.
+    """A model beside trivial predictors, on the same held-out rows.
 
     Args:
-        method: how rows were kept back.
+        method: how rows were held out.
         n_rows: how many were scored.
         model: the score of the model.
         constant: that of a constant.
@@ -73,41 +67,33 @@ class Scores:
 
     @property
     def lines(self) -> list[tuple[str, Score]]:
-        """The scores with what they are of."""
+        """Names of predictors with their scores."""
         found = [("model", self.model), ("constant", self.constant)]
         return found if self.linear is None else [*found, ("linear", self.linear)]
 
 
 @dataclass(frozen=True)
 class Round:
-    """Rows that were kept back once.
-
-    Args:
-        known: rows that the trivial predictors learn from.
-        held: rows that were kept back.
-        prediction: what the model says of them.
-    """
+    """One split: training rows, held-out rows, and the model's prediction of the latter."""
 
     known: Block
     held: Block
-    prediction: Prediction
+    prediction: MeanStd
 
 
 def compare(method: str, rounds: Iterable[Round]) -> Scores:
     """The scores over the rows of all rounds."""
     rounds = [*rounds]
-    rows = joined([replace(r.held, X=r.held.X[:, :0]) for r in rounds])
+    rows = joined([_no_inputs(r.held) for r in rounds])
     if not rows.weights.any():
-        raise ValueError("all rows that were kept back have weight zero: give some a weight.")
+        raise ValueError("all held-out rows have weight zero: give some a positive weight.")
 
-    def score(predictions: Sequence[Prediction]) -> Score:
+    def score(predictions: Sequence[MeanStd]) -> Score:
         mean, std = (np.concatenate(parts) for parts in zip(*predictions, strict=True))
         return Score.of(rows.y[:, 0], (mean, std), rows.weights)
 
-    lines = [least_squares(r.known, r.held.X) for r in rounds]
-    constants = [
-        least_squares(replace(r.known, X=r.known.X[:, :0]), r.held.X[:, :0]) for r in rounds
-    ]
+    lines = [linear_prediction(r.known, r.held.X) for r in rounds]
+    constants = [linear_prediction(_no_inputs(r.known), r.held.X[:, :0]) for r in rounds]
     return Scores(
         method,
         len(rows),
@@ -117,30 +103,13 @@ def compare(method: str, rounds: Iterable[Round]) -> Scores:
     )
 
 
-def least_squares(known: Block, X: Array) -> Prediction | None:
-    """What rows X, shape (n, d), get from a line through known rows; ``None`` if they are too few.
+def _no_inputs(rows: Block) -> Block:
+    return replace(rows, X=rows.X[:, :0])
 
-    Constant and repeated columns are harmless.
-    """
+
+def linear_prediction(known: Block, X: Array) -> MeanStd | None:
+    """Least squares on the rows of positive weight; ``None`` if they are too few."""
     used = known.weights > 0
-    A, y, w = known.X[used], known.y[used, 0], known.weights[used]
-    if len(y) < 2:
+    if used.sum() < 2:
         return None
-    w = w / w.mean()
-    center, middle = np.average(A, axis=0, weights=w), float(np.average(y, weights=w))
-    scale = np.sqrt(np.average((A - center) ** 2, axis=0, weights=w))
-    varies = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
-    root = np.sqrt(w)[:, None]
-    U, singular, Vt = np.linalg.svd(
-        root * (A - center)[:, varies] / scale[varies], full_matrices=False
-    )
-    r = int(np.sum(singular > 1e-9 * singular.max(initial=0.0)))
-    if len(y) <= r + 1:
-        return None
-    Q = ((X - center)[:, varies] / scale[varies]) @ (Vt[:r].T / singular[:r])
-    target = root[:, 0] * (y - middle)
-    b = U[:, :r].T @ target
-    residual = target - U[:, :r] @ b
-    variance = residual @ residual / (len(y) - r - 1)
-    leverage = 1 / len(y) + np.einsum("nr,nr->n", Q, Q)
-    return middle + Q @ b, np.sqrt(variance * (1 + leverage))
+    return least_squares(known.X[used], known.y[used, 0], known.weights[used], X)

@@ -28,7 +28,8 @@ from rwf.data.schema import (
     learn_schema,
 )
 from rwf.data.writers import write_columns
-from rwf.diagnostics.scores import Prediction, Round, Scores, compare
+from rwf.diagnostics.metrics import MeanStd
+from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.regressor import RWFRegressor
@@ -209,7 +210,7 @@ class TableModel:
 
         return write_columns(Path(out), blocks())
 
-    def _predictions(self, table: object, unknown: Unknown) -> Iterator[Prediction]:
+    def _predictions(self, table: object, unknown: Unknown) -> Iterator[MeanStd]:
         if unknown not in ("error", "zeros"):
             raise ValueError(f"unknown={unknown!r}: use 'error' or 'zeros'.")
         reader = EncodedReader.of(table, self.schema, targets=False, unknown=unknown)
@@ -226,7 +227,7 @@ class TableModel:
         reader = EncodedReader.of(table, self.schema, targets=True)
         return reader.sample(rows, np.random.default_rng(0))
 
-    def predict_rows(self, X: Array) -> Prediction:
+    def predict_rows(self, X: Array) -> MeanStd:
         """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
         return _predicted(self.regressor, X)
 
@@ -258,5 +259,5 @@ class TableModel:
             )
 
 
-def _predicted(regressor: Regressor, X: Array) -> Prediction:
+def _predicted(regressor: Regressor, X: Array) -> MeanStd:
     return regressor.predict(ArrayReader(X, np.empty((len(X), 0))), return_std=True)

@@ -3,9 +3,9 @@ r"""Feature maps as a GPyTorch kernel: wavelets as a part of GPyTorch and BoTorc
 .. math:: k(x, x') = \sum_j v_j\, z_j(x)\, z_j(x')
 
 The matrix of n rows is :math:`Z\,\mathrm{diag}(v)\,Z^\top`, handed on by its root, so that GPyTorch
-solves in p columns where these are fewer than rows. Features are computed as everywhere in rwf, in
-double precision on the CPU; slopes by x and by θ are theirs, and autograd does the rest. This
-module needs PyTorch and GPyTorch: ``pip install "rwf[gpytorch]"``.
+solves in p columns where these are fewer than rows. Features and their slopes by x and by θ are
+computed by rwf, in double precision on the CPU; autograd does the rest. This module needs PyTorch
+and GPyTorch: ``pip install "rwf[gpytorch]"``.
 """
 
 from __future__ import annotations
@@ -55,17 +55,16 @@ Tensor: TypeAlias = Any  # torch.Tensor, where torch is installed
 class FeatureKernel(Kernel):  # type: ignore[misc]
     r"""k(x, x′) = Σ v_j z_j(x) z_j(x′) of a feature map, for GPyTorch.
 
-    ``ScaleKernel`` around it gives an amplitude to learn. Gradients flow to x, for acquisition
-    functions, and to θ if that is to be learned. They can be taken once: there are no second
-    derivatives.
+    Wrap it in a ``ScaleKernel`` to learn an amplitude. There are first derivatives by x, for
+    acquisition functions, and by θ if that is learned, but no second derivatives.
 
     Args:
         features: the map, such as ``features_`` of a fitted :class:`~rwf.RandomWaveletFeatures`.
         prior_variances: v, one number or shape (p,).
-        learn_shape: whether θ, the logarithms of length-scales and the like, is a parameter to
-            train. It is kept within the map's bounds.
+        learn_hyperparameters: whether θ, such as the logarithms of length-scales, is a parameter
+            to train, within the map's bounds.
         scaler: units in which the map takes its inputs; ``None`` if it takes them as they are.
-        **kernel: what every GPyTorch kernel takes, such as ``active_dims``.
+        **kernel: parameters of every GPyTorch kernel, such as ``active_dims``.
     """
 
     is_stationary = False
@@ -102,14 +101,14 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         """The prior over f of a fitted regressor, in the units of its data.
 
         With a constant mean at the mean of its training targets and a noise of
-        ``noise_variance_``, a GPyTorch model has the posterior of the regressor. It has not what
-        error bars get beyond that posterior: reversion to the prior variance, local calibration,
-        neighbours, heteroscedastic noise, and the variance between inducing inputs.
+        ``noise_variance_``, a GPyTorch model has the posterior of the regressor, without what rwf
+        adds to it: calibration, reversion to the prior variance, the neighbor blend,
+        heteroscedastic noise, and the Nyström residual variance.
 
         Args:
             model: with ``solver="dense"`` and any prior but "spike_slab".
             output: which output's prior variances.
-            learn_shape: whether θ is a parameter to train.
+            learn_hyperparameters: whether θ is a parameter to train.
         """
         check_is_fitted(model)
         fitted = gaussian(model.model_)
@@ -153,7 +152,7 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
 
 
 class _Columns(torch.autograd.Function):  # type: ignore[misc]
-    """Z of rows and θ, with the slopes that the map has."""
+    """Z of rows and θ, differentiable by the slopes of the map."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, theta: Tensor, features: FeatureMap | Stack) -> Tensor:  # noqa: ANN401
@@ -179,7 +178,7 @@ def _array(values: Tensor) -> Array:
 
 
 def in_units(scaler: Standardizer, x: Tensor) -> Tensor:
-    """What :meth:`Standardizer.inputs` does, with gradients."""
+    """:meth:`Standardizer.inputs`, differentiable."""
 
     def constant(values: ArrayLike) -> Tensor:
         return torch.as_tensor(np.asarray(values)).to(x.device)

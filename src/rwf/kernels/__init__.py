@@ -3,10 +3,10 @@ r"""The exact kernel that random wavelet features estimate.
 .. math:: k(x, y) = \int c(s)^2\, \psi\!\left(\tfrac{x-t}{\ell s}\right)
     \psi\!\left(\tfrac{y-t}{\ell s}\right) p(s, t)\, ds\, dt
 
-:class:`ExpectedKernel` is the reference for tests, theory and plots: no random number is drawn.
+:class:`ExpectedKernel` is the reference for tests, theory and plots; it draws no random numbers.
 :class:`WaveletKernel` is the same kernel for scikit-learn's Gaussian processes, and
-:class:`HatKernel` the closed form that projected weights use; both load scikit-learn, and so are
-imported when they are first asked for.
+:class:`HatKernel` the closed form of the Nyström prior; both need scikit-learn, and are imported
+when they are first used.
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ class _WithLengths(Kernel):  # type: ignore[misc]
 class WaveletKernel(_WithLengths):
     """The kernel of infinitely many random wavelet atoms, :class:`ExpectedKernel`.
 
-    It is not stationary: atoms sit where the rows are, and thin out at their edges. The gradient by
-    log ℓ is by central differences.
+    It is not stationary: there are atoms where the rows are, and fewer at their edges. The gradient
+    by log ℓ is by central differences.
 
     Args:
-        rows: reference rows that place the shifts, shape (n, d); usually those to fit.
+        rows: reference rows of the shifts, shape (n, d); usually the training rows.
         length_scale: ℓ, one number or d of them.
         length_scale_bounds: its range in learning, or "fixed".
         wavelet: ψ, or its name.
@@ -117,7 +117,7 @@ class WaveletKernel(_WithLengths):
 
 
 class HatKernel(StationaryKernelMixin, _WithLengths):  # type: ignore[misc]
-    r"""The closed form of projected weights, one block of :class:`HatMixture`, with k(x, x) = 1.
+    r"""The closed-form kernel of the Nyström prior: one block of :class:`HatMixture`, k(x, x) = 1.
 
     .. math:: k(x, y) = \sum_j w_j\, h(Q/s_j^2), \qquad w_j \propto s_j^{2\nu}
 

@@ -56,18 +56,18 @@ class NeighborBlend(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         blends = tuple(
-            None if blend is None else blend.with_rows(unit.X, unit.y[:, output])
+            None if blend is None else blend.update(unit.X, unit.y[:, output])
             for output, blend in enumerate(self.blends)
         )
         return replace(self, model=self.model.update(rows), blends=blends)
 
     def empty(self) -> NeighborBlend:
-        blends = tuple(None if blend is None else blend.without_rows() for blend in self.blends)
+        blends = tuple(None if blend is None else blend.empty() for blend in self.blends)
         return replace(self, model=self.model.empty(), blends=blends)
 
     def merge(self, other: NeighborBlend) -> NeighborBlend:
         blends = tuple(
-            None if a is None or b is None else a.with_rows(*b.rows)
+            None if a is None or b is None else a.update(*b.rows)
             for a, b in zip(self.blends, other.blends, strict=True)
         )
         return replace(self, model=self.model.merge(other.model), blends=blends)
@@ -92,7 +92,7 @@ def blend_neighbors(
     for output in range(model.n_outputs):
         own = Marginals(alone.mean[:, output], alone.variance[:, output])
         found = learn_output_blend(rows.X, rows.y[:, output], held, own, rng, n_neighbors)
-        blends.append(None if found is None else found.layer)
+        blends.append(None if found is None else found.blend)
         best = own if found is None else found.unseen
         scores[:, output] = (test.y[:, output] - best.mean) / np.sqrt(best.variance)
     if all(blend is None for blend in blends):

@@ -40,7 +40,7 @@ from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.variance_function import VarianceFunction
-from rwf.uncertainty.vecchia import TWICE_ORDERS, Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
 
 HIGHEST_ORDER = 1000
@@ -230,7 +230,7 @@ def _check_tree(part: object) -> None:
 
 def _check_neighbors(part: object) -> None:
     match part:
-        case Kernel(twice_order=order):
+        case MaternKernel(twice_order=order):
             require(order in TWICE_ORDERS, f"there is no order {order}/2")
         case VecchiaGP(kernel=kernel, X=X):
             require(len(kernel.lengths) == X.shape[1], "kernel and rows differ in their inputs")

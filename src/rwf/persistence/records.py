@@ -54,7 +54,7 @@ from rwf.priors.learned_features import LearnedFeatures
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
-from rwf.uncertainty.vecchia import Kernel, VecchiaGP
+from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets import (
     Cliff,
     CompactHat,
@@ -93,7 +93,7 @@ SPIKE_SLAB = (
     SpikeSlabHyperparameters, SpikeSlabModel,
 )  # fmt: skip
 CORRECTIONS = (
-    Calibrated, LocallyCalibrated, Kernel, VecchiaGP, LocalScale, BlendWeights, Expert, OutputBlend,
+    Calibrated, LocallyCalibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert, OutputBlend,
     NeighborBlend,
 )  # fmt: skip
 MODELS = (DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend)

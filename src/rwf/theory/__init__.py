@@ -1,8 +1,8 @@
-"""How well D random atoms approximate the kernel of infinitely many: constants, bounds, estimates.
+"""The Monte Carlo error of a kernel of D random atoms: constants, bounds and estimates.
 
-*Bounds* hold before any atom is drawn, from the constants of a wavelet and its measure alone.
-*Estimates* look at the drawn atoms and the rows at hand, and are far tighter. docs/theory.md states
-the theorems, and where the paper's printed forms are wrong.
+*Bounds* hold a priori, from the constants of a wavelet and its measure alone. *Estimates* use the
+drawn atoms and the rows at hand, and are far tighter. docs/theory.md states the theorems, and
+where the paper's printed forms are wrong.
 """
 
 from rwf.theory.bounds import (

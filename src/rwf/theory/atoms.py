@@ -1,7 +1,7 @@
 """The atoms of a model, as the terms of the sum that estimates its kernel.
 
 A feature map, a transformer or a fitted regressor estimates k(x, y) by a sum over independent
-atoms. What is known of the error of that sum, and of the kernel behind it, is found from its terms.
+atoms, from whose terms the error of the sum is estimated.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class AtomBlock:
 
 
 def atom_blocks(model: Model, X: Array) -> list[AtomBlock]:
-    """The random part of a model's kernel at rows X, block by block; a trend is not random.
+    """The random part of a model's kernel at rows X, by block, without the trend.
 
     Of a fitted regressor, the kernel is that of its first output in units of the variance of y.
     """
@@ -110,12 +110,12 @@ def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
         return fitted.features, fitted.units.inputs(X), variances
     features = model.features_ if isinstance(model, Transformer) else model
     if isinstance(features, ProjectedFeatures):
-        raise ValueError("projected features are not random: their kernel is in closed form.")
+        raise ValueError("Nyström features are not random: their kernel is in closed form.")
     return features, X, np.ones(features.n_features)
 
 
 def is_model(candidate: object) -> TypeGuard[Model]:
-    """Whether something has atoms, and is not a kernel in closed form."""
+    """Whether something has atoms, unlike a kernel in closed form."""
     return isinstance(candidate, Regressor | Transformer) or hasattr(candidate, "n_features")
 
 

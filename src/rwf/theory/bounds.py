@@ -1,4 +1,4 @@
-r"""How far z(x)ᵀz(y) can be from k(x, y): bounds that hold before any atom is drawn.
+r"""A priori bounds on the error of z(x)ᵀz(y) as an estimate of k(x, y).
 
 With independent draws, :math:`\hat k(x, y) = \frac1D\sum_i U_i` is a mean of D variables
 :math:`U_i = \psi_i(x)\psi_i(y)` with :math:`|U_i| \le B^2` and
@@ -11,8 +11,8 @@ is the formula as printed. They differ in three places:
 
 - The proofs reach B⁴ and then write B², which has another unit (scaling ψ by c multiplies k by c²
   and its variance by c⁴). B²K is right, and at most B² where k(x, x) ≤ 1.
-- The net of the uniform bound must have mesh ε/(8 B L_z); the printed 4 diam L_z/ε comes of
-  "absorbing" B, and a factor, that are nowhere accounted for.
+- The net of the uniform bound must have mesh ε/(8 B L_z); the printed 4 diam L_z/ε "absorbs"
+  B and a factor that are nowhere accounted for.
 - The net of mesh η has (1 + √2 diam/η)^d points: a set lies in a ball of radius diam/√2 (Jung).
 """
 
@@ -48,14 +48,14 @@ def variance_bound(c: FeatureConstants, n_atoms: int, version: Version = "proved
 
 @dataclass(frozen=True)
 class ErrorBound:
-    r"""A bound on the probability of an error, to be read in three directions.
+    r"""A bound on the probability of an error, which can be solved for ε, D or the probability.
 
     .. math:: \Pr[\text{error} \ge \varepsilon] \le
         2\,N(\varepsilon)\,\exp\!\left(-\frac{D\,(a\varepsilon)^2}{2\,v(a\varepsilon)}\right)
 
     Args:
         log_count: ε ↦ log N, the logarithm of how many pairs of points share the error.
-        variance: e ↦ v, what stands for the variance of one U in the tail of size e.
+        variance: e ↦ v, the variance proxy of one U in the tail of size e.
         share: a, the part of ε that the error at those points may use.
     """
 
@@ -73,7 +73,7 @@ class ErrorBound:
         return float(np.exp(min(0.0, self._log_failure(eps, n_atoms))))
 
     def atoms(self, eps: float, delta: float) -> int:
-        """D(ε, δ): so many atoms keep the error below ε with probability 1 - δ."""
+        """D(ε, δ): the atoms that keep the error below ε with probability 1 - δ."""
         _require_positive(eps=eps, delta=delta)
         e = self.share * eps
         log_odds = np.log(2 / delta) + self.log_count(eps)
@@ -119,7 +119,7 @@ def pointwise(c: FeatureConstants) -> ErrorBound:
 def on_rows(c: FeatureConstants, n: int) -> ErrorBound:
     """The largest error over all pairs of n rows: a union over the n(n + 1)/2 of them.
 
-    It asks nothing of ψ but a bound, so it is there for Haar, db2 and Fourier features.
+    It needs only a bound on ψ, and so applies to Haar, db2 and Fourier features too.
     """
     if n < 1:
         raise ValueError(f"n={n!r} must be at least one row.")

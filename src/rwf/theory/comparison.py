@@ -15,7 +15,7 @@ from rwf.wavelets import as_wavelet
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked: atoms with shifts uniform in the box (low, high)^d.
+    """Atoms with shifts uniform in the box (low, high)^d, and the error to be bounded.
 
     Args:
         d: dimension of the inputs.
@@ -70,7 +70,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reading:
-    """One bound, read at the setting's D, ε and δ.
+    """One bound at the setting's D, ε and δ.
 
     Args:
         failure: probability of an error of ε with D atoms.
@@ -94,11 +94,8 @@ class Comparison:
     uniform: dict[Version, Reading] | None
 
 
-VERSIONS: tuple[Version, ...] = ("proved", "paper")
-
-
 def compare(wavelets: Sequence[str], setting: Setting) -> list[Comparison]:
-    """The constants of wavelets, by name, and what every bound says about them."""
+    """The constants of wavelets, by name, and all bounds for them."""
 
     def read(bound: ErrorBound) -> Reading:
         return Reading(
@@ -107,6 +104,7 @@ def compare(wavelets: Sequence[str], setting: Setting) -> list[Comparison]:
             bound.error(setting.n_atoms, setting.delta),
         )
 
+    versions: tuple[Version, ...] = ("proved", "paper")
     lines = []
     for name in wavelets:
         c = setting.constants(name)
@@ -115,9 +113,9 @@ def compare(wavelets: Sequence[str], setting: Setting) -> list[Comparison]:
             Comparison(
                 wavelet=name,
                 constants=c,
-                deviation={v: variance_bound(c, setting.n_atoms, v) ** 0.5 for v in VERSIONS},
+                deviation={v: variance_bound(c, setting.n_atoms, v) ** 0.5 for v in versions},
                 rows=read(on_rows(c, setting.n_rows)),
-                uniform={v: read(uniform(c, setting.d, setting.diameter, v)) for v in VERSIONS}
+                uniform={v: read(uniform(c, setting.d, setting.diameter, v)) for v in versions}
                 if smooth
                 else None,
             )

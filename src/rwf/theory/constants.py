@@ -28,7 +28,7 @@ class FeatureConstants:
             every atom; infinite where ψ jumps (Haar), has unbounded slope (db2), or where
             frequencies have no bound (Fourier and ridge features).
         radius: :math:`R`, the widest atom vanishes beyond this distance from its shift.
-        vanishing_moments: M of the mother wavelet; 0 for what is no wavelet on R^d.
+        vanishing_moments: M of the mother wavelet; 0 if it is no wavelet on R^d.
         diagonal: :math:`K \ge \sup k(x, x)`, at most B².
     """
 
@@ -46,6 +46,7 @@ def wavelet_constants(
     *,
     normalization: Normalization = "energy",
     density: float = np.inf,
+    volume: float = 1.0,
 ) -> FeatureConstants:
     r"""The constants of a mother wavelet's atoms with scales in an interval, on R^d.
 
@@ -53,7 +54,7 @@ def wavelet_constants(
         L_z = C\,\sup\|\nabla\psi\|\; s_{\min}^{-d/2-1}
 
     with :math:`C = C_d` for unit energy; for unit peak C = 1 and the power d/2 is absent. Where
-    shifts have a density :math:`p_t \le \bar p`, an atom of unit energy touches x so rarely that
+    shifts have a density :math:`p_t \le \bar p`, atoms of unit energy have
     :math:`k(x, x) = E\,\psi_{s,t}(x)^2 \le \bar p \int \psi_{s,t}(x)^2 dt = \bar p`.
 
     Args:
@@ -62,25 +63,13 @@ def wavelet_constants(
         scales: lowest and highest scale.
         normalization: "energy" is the paper's, "peak" the regressors' default.
         density: an upper bound on the shifts' density; infinite for shifts at training rows.
+        volume: Πℓ, the product of the length-scales, by which unit energy divides.
     """
     low, high = scales
     if not 0 < low <= high < np.inf:
         raise ValueError(
             f"scales=({low}, {high}) is no range of scales: give 0 < low <= high < inf."
         )
-    return _of_atoms(wavelet, d, low, high, normalization, 1.0, density)
-
-
-def _of_atoms(
-    wavelet: Wavelet,
-    d: int,
-    low: float,
-    high: float,
-    normalization: Normalization,
-    volume: float,
-    density: float,
-) -> FeatureConstants:
-    """The constants, with the volume Πℓ by which unit energy divides."""
     psi = wavelet.constants(d)
     energy = wavelet.energy(d)
     if normalization == "energy":
@@ -103,20 +92,18 @@ def _of_atoms(
 def constants_of(features: FeatureMap) -> FeatureConstants:
     """The constants of a drawn map: of its wavelet, scale range, length-scales and normalisation.
 
-    They hold for every atom that could have been drawn, as the bounds require;
-    :func:`drawn_lipschitz` is about the atoms that were.
+    They hold for every atom that could have been drawn, as the bounds require; for those that were,
+    see :func:`drawn_lipschitz`.
     """
     if isinstance(features, WaveletFeatures):
         atoms = features.atoms
         half = 0.0 if atoms.log_width is None else 0.5 * np.exp(atoms.log_width)
-        return _of_atoms(
+        return wavelet_constants(
             features.wavelet,
             atoms.shifts.shape[1],
-            float(atoms.middle * np.exp(-half)),
-            float(atoms.middle * np.exp(half)),
-            features.normalization,
-            float(np.prod(atoms.lengths)),
-            np.inf,
+            (float(atoms.middle * np.exp(-half)), float(atoms.middle * np.exp(half))),
+            normalization=features.normalization,
+            volume=float(np.prod(atoms.lengths)),
         )
     if isinstance(features, RidgeFeatures):
         B = features.wavelet.constants(1).sup
@@ -130,7 +117,7 @@ def constants_of(features: FeatureMap) -> FeatureConstants:
 
 
 def drawn_lipschitz(features: FeatureMap) -> float:
-    r"""L with :math:`\|z(x) - z(x')\| \le L\,\|(x - x')/\ell\|` for this very draw of atoms.
+    r"""L with :math:`\|z(x) - z(x')\| \le L\,\|(x - x')/\ell\|` for these drawn atoms.
 
     It is finite for Fourier and ridge features, whose frequencies are drawn without a bound, and no
     larger than :math:`L_z`.

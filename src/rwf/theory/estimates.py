@@ -1,7 +1,7 @@
-r"""What the drawn atoms say about their own error: far tighter than a bound for all data.
+r"""Estimates of the kernel's error from the drawn atoms at the rows at hand.
 
 The bounds of :mod:`rwf.theory.bounds` hold for the worst measure with these constants. The spread
-of the atoms' terms at the rows at hand is known once they are drawn, and gives the error there.
+of the drawn atoms' terms at given rows gives the error there, and is far tighter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rwf.theory.atoms import AtomBlock, Model, atom_blocks
 from rwf.theory.constants import constants_of
 
 BEYOND = 20
-"""Draws of the largest error that lie beyond the quantile asked for."""
+"""Bootstrap draws beyond the quantile: enough for an error of it of about a fifth of δ."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def kernel_error_bars(model: Model, X: Array, delta: float = 0.05) -> KernelEsti
 
     with V̂ the sample variance of the atoms' products: the empirical Bernstein bound of Maurer and
     Pontil (2009), for independent draws with any number of atoms. Blocks share δ and add. For all
-    pairs of n rows at once ask for δ/n².
+    pairs of n rows at once use δ/n².
     """
     _check_probability(delta)
     blocks = _several(model, X)
@@ -71,17 +71,17 @@ def required_features(
     r"""How many feature columns keep k̂ within ε of k at all pairs of rows of X.
 
     The error falls as D^(-1/2), so that :func:`sup_error` of the columns there are gives the D for
-    any other error. Ask a model of some hundred columns. The trend is not counted.
+    any other error. A few hundred columns are enough for the estimate; the trend is not counted.
 
     Args:
-        model: a feature map, a transformer, or a fitted regressor with independent weights.
+        model: a feature map, a transformer, or a regressor with the random-features prior.
         X: the rows, in the model's units; time grows as n² times the number of columns.
-        eps: error to be allowed. A regressor's kernel is in units of the variance of y.
-        delta: probability that the largest error is larger after all.
+        eps: error allowed. A regressor's kernel is in units of the variance of y.
+        delta: probability that the largest error is larger nevertheless.
         rng: for the bootstrap.
     """
     if not eps > 0:
-        raise ValueError(f"eps={eps!r} must be positive: it is the error to be allowed in k.")
+        raise ValueError(f"eps={eps!r} must be positive: it is the error allowed in k.")
     present = sum(block.Z.shape[0] * block.n_atoms for block in atom_blocks(model, X[:1]))
     return int(np.ceil(present * (sup_error(model, X, delta, rng=rng) / eps) ** 2))
 

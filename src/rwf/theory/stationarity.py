@@ -1,10 +1,10 @@
-r"""How far a kernel is from stationary: the share of it that no function of x - y explains.
+r"""How far a kernel is from stationary: the share that no function of x - y explains.
 
 .. math:: \mathrm{index} = \frac{\sum_h \mathrm{Var}_x\, k(x, x + h)}{\sum_h E_x\, k(x, x + h)^2}
 
-It is zero where k depends on x - y alone, and else what the best such kernel, the mean over places,
-leaves of the mean square. x runs over the rows given, so that their place decides what is asked:
-rows in the interior of a bounded measure, or rows up to its edge.
+It is zero where k depends on x - y alone, and otherwise the share of the mean square that the best
+stationary kernel, the mean over places, leaves. The mean over x is that of the given rows, so the
+index differs between rows in the interior of a bounded measure and rows up to its edge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rwf.kernels import ExpectedKernel
 from rwf.theory.atoms import Model, atom_blocks, is_model
 
 HALVINGS = 6
-"""Lags along every column: ½, ¼, … of the rows' span, and zero."""
+"""Lags along every column are ½, ¼, …, 1/64 of the rows' span, and zero."""
 
 VANISHES = "the kernel is zero at these rows: give rows where the atoms are."
 
@@ -54,9 +54,9 @@ def stationarity_index(model: Model | Kernel, X: Array) -> StationarityIndex:
     a few atoms only.
 
     Args:
-        model: a kernel (X, Y) -> (n, m), a feature map, a transformer, or a fitted regressor with
-            independent weights, whose prior variances count and whose trend does not.
-        X: rows, shape (n, d); pairs reach as far as their bounding box.
+        model: a kernel (X, Y) -> (n, m), a feature map, a transformer, or a regressor with the
+            random-features prior; its prior variances count, its trend does not.
+        X: rows, shape (n, d); pairs stay within their bounding box.
     """
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or len(X) < 2:

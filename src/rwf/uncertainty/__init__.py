@@ -1,1 +1,1 @@
-"""What variances need beyond the posterior: noise by place, calibration, gaps, neighbours."""
+"""Variance functions, calibration, extrapolation, and nearest-neighbor (Vecchia) blending."""

@@ -1,4 +1,4 @@
-"""Compiled loops over rows and their nearest neighbours: small Cholesky factors, one per row."""
+"""Compiled loops over rows and their nearest neighbors: small Cholesky factors, one per row."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def condition(
     mean: Array,
     variance: Array,
 ) -> None:
-    """Mean and variance of rows V given the values of their neighbours in U, the nugget included.
+    """Mean and variance of rows V given the values of their neighbors in U, the nugget included.
 
     For unit amplitude, with inputs in units of the lengths.
     """
@@ -117,9 +117,9 @@ def log_density(
     nugget: float,
     gradient: Array,
 ) -> float:
-    """Σ log p(y_i | the values of its neighbours) over rows; the gradient by θ is added to.
+    """Σ log p(y_i | the values of its neighbors) over rows; the gradient by θ is added to.
 
-    With α = K⁻¹k, β = K⁻¹y, a = (-α, 1) and b = (β, 0), over the neighbours and the row itself, the
+    With α = K⁻¹k, β = K⁻¹y, a = (-α, 1) and b = (β, 0), over the neighbors and the row itself, the
     error e = y_i - αᵀy and its variance v = aᵀK₊a change with K₊ by
 
         ∂e = -aᵀ∂K₊b,    ∂v = aᵀ∂K₊a,

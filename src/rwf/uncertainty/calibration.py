@@ -1,4 +1,4 @@
-"""Leave-one-out errors over their standard deviations, and what honest variances make of them."""
+"""Calibration of variances by standardised leave-one-out errors."""
 
 from __future__ import annotations
 
@@ -11,23 +11,18 @@ from scipy.special import ndtri
 from rwf._types import Array
 
 ENOUGH_SCORES = 30
-"""So many leave-one-out errors are needed to judge the variances by them."""
+"""Fewest scores that calibrate: with fewer, their 95 % quantile is little more than the maximum."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How the variances of a model compare with its errors.
-
-    Args:
-        scores: leave-one-out errors of some training rows over their standard deviations, shape
-            (n, k).
-    """
+    """Scores of a model: leave-one-out errors over their standard deviations, shape (n, k)."""
 
     scores: Annotated[Array, "n k"]
 
     @property
     def inflation(self) -> Array:
-        """The factor of all variances that honest errors ask for, shape (k,), at least one.
+        """The factor that calibrates all variances, shape (k,), at least one.
 
         It brings the mean square of the scores to one, and 95 % of them into 95 % intervals.
         """
@@ -38,7 +33,7 @@ class Calibration:
         return np.maximum(np.maximum(squares, tails**2), 1.0)
 
     def reach(self, coverage: float) -> Array:
-        """How many enlarged standard deviations hold this share of the errors, shape (k,).
+        """How many calibrated standard deviations hold this share of the errors, shape (k,).
 
         The quantile is that of split-conformal prediction, for one more row than there are scores.
         """

@@ -1,11 +1,11 @@
-r"""What local atoms leave open: where there are few of them, the prior's variance must not vanish.
+r"""Extrapolation: reversion to the prior variance where there are few atoms or none.
 
-Far from its atoms a wavelet model says f = 0 with certainty. Block b of local columns has the mean
-prior variance :math:`V_b` over the rows, and carries a share :math:`c_b(x) = \min(1, e_b(x)/l_b)`
-of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and a level :math:`l_b` that all rows
-reach: c = 1 among the data. What is missing, :math:`\sum_b V_b (1 - c_b(x))`, is added to the
-variance of f. A block that a row does without, such as fine atoms at a few edges, is not expected
-anywhere.
+Far from its atoms a wavelet model predicts f = 0 with no variance. Block b of local columns has the
+mean prior variance :math:`V_b` over the rows, and carries a share
+:math:`c_b(x) = \min(1, e_b(x)/l_b)` of it at x, with :math:`e_b(x) = \sum_{j\in b} z_j(x)^2` and
+the level :math:`l_b` its minimum over the rows: c = 1 among the data. The variance that is missing,
+:math:`\sum_b V_b (1 - c_b(x))`, is added to that of f. A block that has no atoms at some row, such
+as fine atoms at a few edges, has level zero and is left out.
 """
 
 from __future__ import annotations
@@ -26,18 +26,13 @@ def block_energies(Z: Array, blocks: IntArray) -> Array:
 
 
 def support_levels(energies: Array, local: Array) -> Array:
-    """l of every block from e at some rows, shape (B,); zero for blocks not local."""
+    """l of every block from e at some rows, shape (B,); zero for blocks that are not local."""
     return np.where(local, energies.min(axis=0), 0.0)
 
 
 @dataclass(frozen=True)
 class PriorReversion:
-    """The variance of local blocks, and how well atoms cover a place.
-
-    Args:
-        levels: l of every block, shape (B,); zero where nothing is to be filled up.
-        variances: V of every block, shape (B,).
-    """
+    """l and V of every block, shape (B,); a level of zero leaves a block out."""
 
     levels: Array
     variances: Array
@@ -55,18 +50,18 @@ class PriorReversion:
         return missing
 
     def support(self, energies: Array) -> Array:
-        """The share of the variance of local blocks that atoms carry at rows, shape (n,)."""
+        """The share of the local blocks' variance that atoms carry at rows, shape (n,)."""
         total = float(self.variances.sum())
         return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total
 
 
 @dataclass(frozen=True)
 class NystromResidual:
-    r"""The variance r(x) = c²(k(x, x) - ‖z(x)‖²) that D atoms miss, as far as it is to be added.
+    r"""The part to add of r(x) = c²(k(x, x) - ‖z(x)‖²), the variance that a Nyström model omits.
 
-    The noise, tuned with these atoms, already holds the mean r̄ of r over the rows; only the
-    deviation from it is added, g(r(x) - r̄). With an atom at every row r̄ = 0, and the variance is
-    that of the exact process; with few atoms g = σ²/2r̄ keeps the total above half of what it was.
+    The noise, learned with the same inducing rows, contains the mean r̄ of r over the rows, so only
+    the deviation g(r(x) - r̄) is added. With all rows inducing, r̄ = 0 and the variance is that of
+    the exact process; with few, g = σ²/2r̄ keeps the total above half of what it was.
 
     Args:
         share: g c².

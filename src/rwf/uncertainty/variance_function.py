@@ -1,10 +1,10 @@
-r"""Variances that vary with x: v(x), with log v on a few local features.
+r"""Variance functions v(x), whose logarithm is linear in a few local features.
 
 .. math:: e_i \sim N\!\left(0,\; s_i + v(x_i)\right), \qquad \log v(x) = \theta_0 + B(x)\,\theta
 
-from leave-one-out errors e and their function variances s, by maximal likelihood with a unit
-Gaussian prior on θ. Of noise that varies so, rows are divided by √v(x), and everything else stays
-as it is: moments add.
+from leave-one-out errors e and their function variances s, by penalised maximum likelihood with a
+unit Gaussian prior on θ. For heteroscedastic noise, rows are divided by √v(x); all else stays the
+same, and moments add.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rwf.inference.optimize import maximize
 from rwf.wavelets import CompactHat
 
 COARSE = 8
-"""Local features per input column that carry the logarithm of a noise variance."""
+"""Default number of local features per input column: few, as squared errors are noisy data."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class VarianceFunction:
         features: B.
         weights: θ, shape (q,).
         level: θ₀.
-        bounds: smallest and largest log v that rows have shown; beyond the data it stays there.
+        bounds: smallest and largest log v at the training rows, at which v is clipped elsewhere.
     """
 
     features: Stack
@@ -51,7 +51,7 @@ class VarianceFunction:
 
     @property
     def name(self) -> str:
-        """Of this variance and no other; it is of all bits, as rows weighted by it are."""
+        """A hash of all parameters: two functions have one name only if they are equal."""
         content = np.array([*self.weights, self.level, *self.bounds]).tobytes()
         return f"variance {hashlib.sha256(content).hexdigest()[:16]}"
 
@@ -60,12 +60,12 @@ class VarianceFunction:
         return replace(rows, noise=self(rows.X))
 
     def times(self, factor: float) -> VarianceFunction:
-        """v larger by a factor."""
+        """v multiplied by a factor."""
         step, (low, high) = float(np.log(factor)), self.bounds
         return replace(self, level=self.level + step, bounds=(low + step, high + step))
 
     def relative(self, rows: Block) -> VarianceFunction:
-        """v in units in which the mean of 1/v over rows is one: weighted moments stay means."""
+        """v scaled so that the mean of 1/v over rows is one: weighted moments stay means."""
         return self.times(float(np.average(1.0 / self(rows.X), weights=rows.weights)))
 
 
@@ -78,15 +78,15 @@ def learn_variance(
     coarse: int = COARSE,
     least: float = 0.0,
 ) -> VarianceFunction:
-    """v from leave-one-out errors of rows, shape (n, k), beside variances that are known.
+    """Fit v to leave-one-out errors of rows, given their function variances.
 
     Args:
-        rows: in standardised units; of the targets nothing is needed.
-        errors: of unit size, more or less.
-        variances: s, shaped as the errors.
+        rows: in standardised units; the targets are not used.
+        errors: e, of order one, shape (n, k).
+        variances: s, of the same shape.
         rng: draws the features.
-        coarse: local features per input column that carry log v, beside a linear trend.
-        least: below which v does not fall.
+        coarse: local features per input column, beside a linear trend.
+        least: lower bound of v.
     """
     X, weights, d = rows.X, rows.weights, rows.X.shape[1]
     local = draw_lattice(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()

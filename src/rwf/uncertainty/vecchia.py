@@ -1,13 +1,13 @@
-r"""A Gaussian process that asks only the nearest rows: local, and linear in their number.
+r"""A nearest-neighbor (Vecchia) Gaussian process: the cost is linear in the number of rows.
 
 .. math::
     y(x) \mid y_{N(x)} \sim N\!\left(k^\top K^{-1} y_N,\; k(x, x) + a^2\nu - k^\top K^{-1} k\right),
     \qquad k(x, x') = a^2 \kappa(r), \quad r^2 = \sum_j (x_j - x'_j)^2 / \ell_j^2,
 
 with κ a Matérn kernel, N(x) the nearest rows in this metric, and K their covariance with the nugget
-a²ν. Parameters maximise the densities of some rows given their neighbours, most among all rows and
-some among a few of them: the first see distances as short as predictions need, which a sample of
-rows does not have, and the others see the far ones, on which predictions in gaps depend.
+a²ν. Parameters maximise the conditional log-likelihood of some target rows given their neighbors.
+Most targets have neighbors among all rows, at distances as short as in predictions; some have
+theirs in a subsample, at the larger distances on which predictions far from the data depend.
 References: Vecchia (1988), Estimation and model identification for continuous spatial processes;
 Datta et al. (2016), Hierarchical nearest-neighbor Gaussian process models.
 """
@@ -31,43 +31,45 @@ if TYPE_CHECKING:
     from sklearn.neighbors import NearestNeighbors
 
 NEIGHBORS = 16
-"""How many rows are asked: more cost their third power, and hardly change a prediction."""
+"""Neighbors of a row: the cost is cubic in them, and more hardly change a prediction."""
 
 TWICE_ORDERS = (1, 3, 5)
-"""Twice the orders of the Matérn kernels that compete: 0, 1 and 2 derivatives."""
+"""Twice the candidate orders ν of the Matérn kernel: 0, 1 and 2 derivatives."""
 
 TARGETS_BY_FRACTION = {1: 6000, 16: 100, 256: 50}
-"""Rows whose densities are maximised, at most, by which fraction of all rows is asked."""
+"""Most target rows, by the n in 1/n: the fraction of rows that their neighbors are taken from."""
 
 MOST_TARGETS = 150_000
-"""Most rows times columns among them: what a density costs grows with both."""
+"""Most target rows times columns, to which the cost of a likelihood is proportional."""
 
 ROUNDS = 2
-"""How often neighbours are found anew, in the metric learned with those before."""
+"""How often neighbors are found, each time in the metric learned before; the first metric is a
+guess, the second is close to the final one."""
 
-HOPELESS = 1.0
-"""Nats a row by which an order is so far behind the best that its neighbours are not found anew."""
+LARGEST_DEFICIT = 1.0
+"""Nats per row behind the best at which an order is dropped after the first round: later rounds
+change less."""
 
 FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
-"""Where climbing starts: ℓ in mean distances of the farthest neighbour that is asked, and ν."""
+"""Initial ℓ, in mean distances to the farthest neighbor, and ν: a smooth function, little noise."""
 
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
-"""Bounds of a length, relative to where it starts, of a², relative to the variance of the values,
-and of ν. The last is positive, so that neighbours at one place have a factor."""
+"""Bounds of ℓ relative to its initial value, of a² relative to the variance of the values, and of
+ν, which is positive so that K has a Cholesky factor where neighbors coincide."""
 
 TREE_COLUMNS = 16
-"""Columns up to which a tree finds the nearest rows: in more, it looks at nearly all of them, and
-products of matrices do that ten times as fast."""
+"""Columns up to which a k-d tree finds the nearest rows. With more it visits nearly all rows, and
+brute force by matrix products is ten times as fast."""
 
-FAR = 1e100
-"""Lengths, from zero, beyond which all is equally far from all rows."""
+LARGEST_INPUT = 1e100
+"""Inputs in length-scales are clipped here: κ is zero long before, and squares do not overflow."""
 
 ROWS_AT_ONCE = 2048
-"""Rows of one job."""
+"""Rows of one task in the thread pool: milliseconds of work, far more than its overhead."""
 
 
 @dataclass(frozen=True)
-class Kernel:
+class MaternKernel:
     """a²κ(r), and the nugget of every row.
 
     Args:
@@ -94,24 +96,24 @@ class Kernel:
         return replace(self, lengths=np.array(lengths), amplitude=amplitude, nugget=nugget)
 
     def in_lengths(self, X: Array) -> Array:
-        """x/ℓ, shape (n, d), and at most FAR: there κ is zero, and squares do not overflow yet."""
+        """x/ℓ, shape (n, d), clipped at :data:`LARGEST_INPUT`."""
         with np.errstate(over="ignore"):
             U = np.ascontiguousarray(X / self.lengths)
-        return np.clip(U, -FAR, FAR, out=U)
+        return np.clip(U, -LARGEST_INPUT, LARGEST_INPUT, out=U)
 
 
 @dataclass(frozen=True)
 class VecchiaGP:
-    """Rows that are asked, and the kernel that joins them to others.
+    """Training rows and their kernel; predictions condition on the nearest rows.
 
     Args:
         kernel: in the units of X and of the values.
         X: inputs, shape (n, d).
         values: shape (n,), of mean zero.
-        n_neighbours: how many rows are asked at most.
+        n_neighbors: most neighbors of a row.
     """
 
-    kernel: Kernel
+    kernel: MaternKernel
     X: Annotated[Array, "n d"]
     values: Annotated[Array, "n"]
     n_neighbors: int = NEIGHBORS
@@ -143,10 +145,10 @@ class VecchiaGP:
         return np.asarray(distances), np.asarray(near, dtype=np.intp)
 
     def nearest_others(self, rows: IntArray) -> IntArray:
-        """The rows that some of the rows ask, and that are not themselves, shape (m, k)."""
+        """Neighbors of training rows, without the rows themselves, shape (m, k)."""
         _, near = self.nearest(self.X[rows], self.n_neighbors + 1)
         own = near == rows[:, None]
-        # Among more than k rows at one place a row may be missing: then the last one goes.
+        # Among more than k coincident rows a row may not be found itself: then drop the last one.
         own[~own.any(axis=1), -1] = True
         others: IntArray = near[~own].reshape(len(rows), -1)
         return others
@@ -156,49 +158,35 @@ class VecchiaGP:
         return self._condition_on(lambda its: self.nearest(X[its], self.n_neighbors)[1], X)
 
     def leave_one_out(self, rows: IntArray) -> Prediction:
-        """Predictions of some of the rows as if each were unseen."""
+        """Leave-one-out predictions of training rows."""
         return self._condition_on(lambda its: self.nearest_others(rows[its]), self.X[rows])
 
     def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Prediction:
-        from rwf.uncertainty import _vecchia as _vecchia
+        from rwf.uncertainty import _vecchia
 
         kernel, V = self.kernel, self.kernel.in_lengths(X)
         mean, variance = np.empty((2, len(X)))
 
-        def tell(its: slice) -> None:
-            _vecchia.condition(
-                self._U,
-                self.values,
-                V[its],
-                neighbors(its),
-                kernel.twice_order,
-                kernel.nugget,
-                mean[its],
-                variance[its],
-            )
+        def fill(its: slice) -> None:
+            given = V[its], neighbors(its), kernel.twice_order, kernel.nugget
+            _vecchia.condition(self._U, self.values, *given, mean[its], variance[its])
 
-        in_parallel(tell, _slices(len(X)))
+        in_parallel(fill, _slices(len(X)))
         return Prediction(mean, kernel.amplitude * variance)
 
     def log_density(
-        self, rows: IntArray, neighbors: IntArray, kernel: Kernel
+        self, rows: IntArray, neighbors: IntArray, kernel: MaternKernel
     ) -> tuple[float, Array]:
-        """Mean log density of rows given their neighbours, under a kernel; its gradient by θ."""
-        from rwf.uncertainty import _vecchia as _vecchia
+        """Mean log density of rows given their neighbors under a kernel, and its gradient by θ."""
+        from rwf.uncertainty import _vecchia
 
         U = kernel.in_lengths(self.X)
+        parameters = kernel.twice_order, kernel.amplitude, kernel.nugget
 
         def part(its: slice) -> Array:
             gradient = np.zeros(len(kernel.lengths) + 2)
             value = _vecchia.log_density(
-                U,
-                self.values,
-                rows[its],
-                neighbors[its],
-                kernel.twice_order,
-                kernel.amplitude,
-                kernel.nugget,
-                gradient,
+                U, self.values, rows[its], neighbors[its], *parameters, gradient
             )
             return np.append(value, gradient)
 
@@ -209,27 +197,26 @@ class VecchiaGP:
 def learn_vecchia_gp(
     X: Array, values: Array, rng: np.random.Generator, n_neighbors: int = NEIGHBORS
 ) -> VecchiaGP:
-    """The process of rows, at least two, of mean zero; all parameters are learned from them.
+    """Learn all parameters from two or more rows, whose values have mean zero.
 
-    For every order, lengths, amplitude and nugget climb the mean log density of a sample of rows
-    given their neighbours; the order of the highest one is taken. Orders far behind after the first
-    round climb no more.
+    For every order, lengths, amplitude and nugget maximise the mean log density of the target rows
+    given their neighbors; the order with the highest is taken.
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0
-    unit = VecchiaGP(Kernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
+    unit = VecchiaGP(MaternKernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
     farthest = unit.nearest(X[order[: TARGETS_BY_FRACTION[1]]], n_neighbors + 1)[0][:, -1]
     length = FIRST_LENGTH * float(farthest.mean()) or 1.0
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
     bounds[:d] += np.log(length)
-    start = replace(unit, kernel=Kernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
+    start = replace(unit, kernel=MaternKernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
     first, learned = _targets(start, order), []
-    with one_blas_thread():  # to ask for it anew takes longer than many a density
+    with one_blas_thread():  # set once: setting it takes longer than many a density
         for twice_order in TWICE_ORDERS:
             gp = replace(start, kernel=replace(start.kernel, twice_order=twice_order))
             learned.append(_maximized(gp, first, bounds))
         for _ in range(1, ROUNDS):
-            least = max(value for _, value in learned) - HOPELESS
+            least = max(value for _, value in learned) - LARGEST_DEFICIT
             near = [gp for gp, value in learned if value >= least]
             learned = [_maximized(gp, _targets(gp, order), bounds) for gp in near]
     kernel = max(learned, key=lambda pair: pair[1])[0].kernel
@@ -240,7 +227,7 @@ def learn_vecchia_gp(
 def _maximized(
     gp: VecchiaGP, targets: tuple[IntArray, IntArray], bounds: Array
 ) -> tuple[VecchiaGP, float]:
-    """The process whose parameters suit rows and the neighbours that they have now."""
+    """The process with parameters of maximal density for fixed neighbors, and this density."""
     rows, neighbors = targets
     top = maximize(
         lambda theta: gp.log_density(rows, neighbors, gp.kernel.at(theta)),
@@ -255,16 +242,16 @@ def _maximized(
 
 
 def _targets(gp: VecchiaGP, order: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows and their neighbours, among all rows and among the first few of an order."""
+    """Target rows and their neighbors, among all rows and among the first of a random order."""
     rows, neighbors = [], []
     affordable = max(MOST_TARGETS // gp.X.shape[1], 1)
     for fraction, most in TARGETS_BY_FRACTION.items():
-        asked = order[: len(order) // fraction]
-        if fraction == 1 or len(asked) > gp.n_neighbors:
-            part = replace(gp, X=gp.X[asked], values=gp.values[asked])
-            first = np.arange(min(most, affordable, len(asked)))
-            rows.append(asked[first])
-            neighbors.append(asked[part.nearest_others(first)])
+        among = order[: len(order) // fraction]
+        if fraction == 1 or len(among) > gp.n_neighbors:
+            part = replace(gp, X=gp.X[among], values=gp.values[among])
+            first = np.arange(min(most, affordable, len(among)))
+            rows.append(among[first])
+            neighbors.append(among[part.nearest_others(first)])
     return np.concatenate(rows), np.concatenate(neighbors)
 
 

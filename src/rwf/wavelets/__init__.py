@@ -1,11 +1,11 @@
 r"""Mother wavelets ψ: R^d → R, each a formula with its constants.
 
-A wavelet states its formula once, in the coordinates it really depends on. *Radial* ones are
+Every wavelet is a formula in the coordinates that it depends on. *Radial* ones are
 functions of ``q = ‖u‖²``; *oriented* ones of ``q`` and of the projection ``p = e·u`` on a direction
-e that every atom draws for itself; *tensor* ones are products ``ψ(u_1)…ψ(u_d)`` of a
+e that is drawn for every atom; *tensor* ones are products ``ψ(u_1)…ψ(u_d)`` of a
 one-dimensional wavelet. All are written without the factor :math:`C_d` that gives unit energy:
-:meth:`Wavelet.constants` has it, with the other numbers that the theory needs. Formulas and
-notation follow the paper's appendix "Wavelet Preliminaries".
+:meth:`Wavelet.constants` has it, with the other numbers of the error bounds. Formulas and notation
+follow the paper's appendix "Wavelet Preliminaries".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every mother wavelet knows: its geometry and its constants."""
+"""The base class of mother wavelets, and their constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from rwf._types import Array
 
 TAIL = 80.0
-"""Squared radius beyond which a Gaussian envelope, e^-40 = 4e-18 of its peak, is exactly zero."""
+"""Squared radius beyond which a Gaussian envelope is set to zero: e^-40 = 4e-18 of its peak."""
 
 Geometry = Literal["radial", "oriented", "tensor"]
 
@@ -34,9 +34,9 @@ class Constants:
     l2_constant: float
     sup: float
     lipschitz: float
-    radius: float
-    vanishing_moments: int
-    mean: float
+    radius: float = np.inf
+    vanishing_moments: int = 0
+    mean: float = 0.0
 
 
 class Wavelet(ABC):
@@ -56,7 +56,7 @@ class Wavelet(ABC):
 
     @abstractmethod
     def line(self, u: Array) -> tuple[Array, Array]:
-        """ψ and ψ′ of one variable: the one-dimensional wavelet, which ridge features use."""
+        """ψ and ψ′ of the one-dimensional wavelet, which ridge features use."""
 
 
 def gaussian(q: Array) -> Array:

@@ -4,7 +4,7 @@ Base draws are made once, with a generator; the scale range then moves the atoms
 
 .. math:: \log s_i = \log s_\mathrm{mid} + (u_i - \tfrac12)\,\rho, \qquad u_i \in (0, 1),
 
-so that the evidence is a smooth function of ρ = log(s_max/s_min): learning never re-rolls the dice.
+so that the evidence is a smooth function of ρ = log(s_max/s_min), with the random draws fixed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wavelets with a direction, which every atom draws for itself."""
+"""Oriented wavelets, with a direction that is drawn for every atom."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OrientedWavelet(Wavelet):
 
 
 def _maximum(f: Callable[[float], float], step: float) -> float:
-    """The largest value of an even function on [0, 6]: a grid, then its best cells refined."""
+    """The largest value of an even function on [0, 6]: a grid, then a search around its maximum."""
     grid = np.arange(0.0, 6.0, min(step, 0.02))
     values = np.array([f(p) for p in grid])
     best = int(np.argmax(values))
@@ -52,7 +52,7 @@ class Morlet(OrientedWavelet):
 
     .. math:: \psi(u) = e^{-\|u\|^2/2}\left[\cos(\omega\, e\cdot u) - e^{-\omega^2/2}\right]
 
-    The frequency ω is where learning starts; it is a parameter of the features.
+    The frequency ω is an initial value: the features learn it.
     """
 
     frequency: float = 5.0
@@ -111,7 +111,7 @@ class Morlet(OrientedWavelet):
 
     def constants(self, d: int) -> Constants:
         sup, lipschitz = self._bounds()
-        return Constants(self.energy(d) ** -0.5, sup, lipschitz, float("inf"), 2, 0.0)
+        return Constants(self.energy(d) ** -0.5, sup, lipschitz, vanishing_moments=2)
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,7 @@ class GaussianDerivative(OrientedWavelet):
         return float(0.5 * np.pi ** (d / 2))
 
     def constants(self, d: int) -> Constants:
-        return Constants(
-            l2_constant=self.energy(d) ** -0.5,
-            sup=float(np.exp(-0.5)),
-            lipschitz=1.0,
-            radius=float("inf"),
-            vanishing_moments=1,
-            mean=0.0,
-        )
+        return Constants(self.energy(d) ** -0.5, float(np.exp(-0.5)), 1.0, vanishing_moments=1)
 
 
 @dataclass(frozen=True)
@@ -206,11 +199,4 @@ class Cliff(OrientedWavelet):
         return float(0.5 * np.pi ** (d / 2) * self.aspect ** (d - 1))
 
     def constants(self, d: int) -> Constants:
-        return Constants(
-            l2_constant=self.energy(d) ** -0.5,
-            sup=float(np.exp(-0.5)),
-            lipschitz=1.0,
-            radius=float("inf"),
-            vanishing_moments=1,
-            mean=0.0,
-        )
+        return Constants(self.energy(d) ** -0.5, float(np.exp(-0.5)), 1.0, vanishing_moments=1)

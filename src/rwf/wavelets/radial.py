@@ -1,4 +1,4 @@
-"""Wavelets that are functions of the distance alone."""
+"""Radial wavelets: functions of the distance alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RadialWavelet(Wavelet):
                 tail = (1 - (d + 2) * q / d) / (1 + q) ** (d + 3)
                 return -(d + 2) * (1 / d / (1 + q) ** (d + 2) + tail)
 
-    Its constants are then found numerically; override :meth:`constants` where they are known.
+    Its constants are found numerically; override :meth:`constants` where they are known.
     """
 
     geometry: ClassVar[Geometry] = "radial"
@@ -68,12 +68,20 @@ class RadialWavelet(Wavelet):
                 return order
         return 12
 
+    def _grid(self, d: int) -> Array:
+        """Distances on which maxima are found; 40 is beyond the tail of a Gaussian."""
+        return np.linspace(0.0, min(self.radius(d), 40.0), 200_001)
+
+    def _steepest(self, d: int) -> float:
+        """The largest slope, on the grid."""
+        r = self._grid(d)
+        return float(np.abs(2 * r * self.slope(r * r, d)).max())
+
     def constants(self, d: int) -> Constants:
-        r = np.linspace(0.0, min(self.radius(d), 40.0), 200_001)
         return Constants(
             l2_constant=self.energy(d) ** -0.5,
-            sup=float(np.abs(self.profile(r * r, d)).max()),
-            lipschitz=float(np.abs(2 * r * self.slope(r * r, d)).max()),
+            sup=float(np.abs(self.profile(self._grid(d) ** 2, d)).max()),
+            lipschitz=self._steepest(d),
             radius=self.radius(d),
             vanishing_moments=self._vanishing_moments(d),
             mean=self._integral(d, 0, 1),
@@ -113,7 +121,6 @@ class MexicanHat(RadialWavelet):
 
     def constants(self, d: int) -> Constants:
         c = self.curvature(d)
-        mean = (2 * np.pi) ** (d / 2) * (1 - c * d)
         # |∇ψ| = r (1 + 2c - c r²) e^(-r²/2) has its maximum at the smaller root of
         # c q² - (1+5c) q + (1+2c).
         b = 1 + 5 * c
@@ -124,9 +131,8 @@ class MexicanHat(RadialWavelet):
             l2_constant=self.energy(d) ** -0.5,
             sup=1.0,
             lipschitz=float(lipschitz),
-            radius=float("inf"),
             vanishing_moments=2 if zero_mean else 0,
-            mean=0.0 if zero_mean else float(mean),
+            mean=0.0 if zero_mean else float((2 * np.pi) ** (d / 2) * (1 - c * d)),
         )
 
 
@@ -176,25 +182,17 @@ class CompactHat(RadialWavelet):
         return ball(0) - 2 * c * ball(2) + c * c * ball(4)
 
     def constants(self, d: int) -> Constants:
-        r = np.linspace(0.0, self.radius(d), 200_001)
-        return Constants(
-            l2_constant=self.energy(d) ** -0.5,
-            sup=1.0,
-            lipschitz=float(np.abs(2 * r * self.slope(r * r, d)).max()),
-            radius=self.radius(d),
-            vanishing_moments=2,
-            mean=0.0,
-        )
+        return Constants(self.energy(d) ** -0.5, 1.0, self._steepest(d), self.radius(d), 2)
 
 
 @dataclass(frozen=True)
 class Bump(RadialWavelet):
-    r"""Wendland's C² function: no wavelet, as its mean is not zero, but as local as one.
+    r"""Wendland's C² function: a compactly supported bump, whose mean is not zero.
 
     .. math:: \psi(u) = (1 - r)_+^4 (4r + 1), \qquad r = \|u\|/2
 
-    Where all coarser octaves are in a frame, vanishing moments are not needed, and a smaller
-    overlap of neighbours serves as well (Wendland 1995; positive definite for d ≤ 3).
+    In a lattice with all coarser octaves vanishing moments are not needed, and a smaller overlap
+    of neighbors suffices (Wendland 1995; positive definite for d ≤ 3).
     """
 
     def profile(self, q: Array, d: int) -> Array:

@@ -42,13 +42,11 @@ class Haar(TensorWavelet):
     """+1 on [-½, 0), -1 on [0, ½): the sharpest edge, without a slope to learn from."""
 
     def line(self, u: Array) -> tuple[Array, Array]:
-        value = np.where((u >= -0.5) & (u < 0.0), 1.0, 0.0) - np.where(
-            (u >= 0.0) & (u < 0.5), 1.0, 0.0
-        )
-        return value, np.zeros_like(u)
+        left, right = (u >= -0.5) & (u < 0.0), (u >= 0.0) & (u < 0.5)
+        return np.where(left, 1.0, 0.0) - np.where(right, 1.0, 0.0), np.zeros_like(u)
 
     def line_constants(self) -> Constants:
-        return Constants(1.0, 1.0, float("inf"), 0.5, 1, 0.0)
+        return Constants(1.0, 1.0, float("inf"), 0.5, 1)
 
 
 @lru_cache(maxsize=40)
@@ -104,5 +102,4 @@ class Daubechies(TensorWavelet):
             lipschitz=float(np.abs(np.diff(values)).max() / step) if smooth else float("inf"),
             radius=(2 * self.order - 1) / 2,
             vanishing_moments=self.order,
-            mean=0.0,
         )

@@ -1,6 +1,5 @@
-"""Pictures: each function draws on the Axes it is given, and returns it. Nothing is saved."""
+"""Plots: each function draws on the Axes it is given, and returns it. Nothing is saved."""
 
-from rwf.diagnostics.plots.checks import calibration, predicted_and_actual, standardized_residuals
 from rwf.diagnostics.plots.models import (
     learned_variances,
     local_scales,
@@ -14,8 +13,11 @@ from rwf.diagnostics.plots.predictions import (
     GREEN,
     GREY,
     VERMILION,
+    calibration,
     error_by_atoms,
+    predicted_and_actual,
     predictive_band,
+    standardized_residuals,
 )
 
 __all__ = [

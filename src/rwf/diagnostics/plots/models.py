@@ -1,7 +1,4 @@
-"""Pictures of what a fitted model is made of.
-
-:mod:`rwf.diagnostics.decomposition` has the numbers.
-"""
+"""Pictures of a model's decomposition over scale and place, and of its learned prior."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import rwf.diagnostics.decomposition as anatomy
 from rwf._types import Array
+from rwf.diagnostics import decomposition
 from rwf.diagnostics.plots.predictions import BLACK, BLUE
 
 if TYPE_CHECKING:
@@ -22,10 +19,10 @@ if TYPE_CHECKING:
     from rwf.estimators.base import FeatureRegressor
 
 POINTS, PIXELS = 600, 160
-"""Places along a line, and along each side of a map, where none are given."""
+"""Default resolution of a line and of a map: about the pixels of a figure."""
 
 DECADES = 1.5
-"""How far below the largest amplitude the colours of a scalogram reach."""
+"""Decades of amplitude that the colours of a scalogram span: less is not visible in f."""
 
 
 def scalogram(
@@ -35,7 +32,7 @@ def scalogram(
     output: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """How much of f is of which scale, and where: for one input column.
+    """The amplitude of f by scale and place, for one input column.
 
     The colour is the amplitude that atoms of a scale have together around a place, the root of
     their energy, on a logarithmic scale; fine scales are above, as in spectra of wavelets.
@@ -50,7 +47,7 @@ def scalogram(
 
     _check_columns(model, 1, "a scalogram")
     places = _line(model) if x is None else np.asarray(x, dtype=np.float64)
-    found = anatomy.scalogram(model.model_, [places], output)
+    found = decomposition.scalogram(model.model_, [places], output)
     amplitude = np.sqrt(found.energy)
     top = float(amplitude.max())
     bottom = top * 10.0**-DECADES
@@ -90,7 +87,7 @@ def local_scales(
 
     _check_columns(model, 2, "a map of local scales")
     sides = _sides(model) if x is None else x
-    values = anatomy.scalogram(model.model_, sides, output).local_scale
+    values = decomposition.scalogram(model.model_, sides, output).local_scale
     norm = LogNorm(float(values.min()), float(values.max()))
     return _map(model, _axes(ax), sides, values, "viridis", "local scale (units of X)", norm)
 
@@ -102,7 +99,7 @@ def prior_deviations(
     output: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """How far the learned prior lets f go from its trend, in units of y: a line or a map.
+    """The prior standard deviation of f about its trend, in units of y, as a line or a map.
 
     Args:
         model: fitted to one or two input columns.
@@ -115,10 +112,10 @@ def prior_deviations(
     if model.n_features_in_ != 1:
         _check_columns(model, 2, "a map of the prior")
         sides = _sides(model) if x is None else (np.asarray(x[0]), np.asarray(x[1]))
-        values = anatomy.prior_deviation(model.model_, anatomy.grid(sides), output)
+        values = decomposition.prior_deviation(model.model_, decomposition.grid(sides), output)
         return _map(model, _axes(ax), sides, values, "cividis", label)
     places = _line(model) if x is None else np.asarray(x, dtype=np.float64)
-    values = anatomy.prior_deviation(model.model_, places[:, None], output)
+    values = decomposition.prior_deviation(model.model_, places[:, None], output)
     ax = _axes(ax)
     ax.fill_between(places, 0.0, values, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(places, values, color=BLUE, linewidth=1.2)
@@ -140,7 +137,7 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
         output: which output.
         ax: where to draw; ``None`` takes the current Axes.
     """
-    rows = anatomy.variances_by_scale(anatomy.atom_table(model.model_, output))
+    rows = decomposition.variances_by_scale(decomposition.atom_table(model.model_, output))
     ax = _axes(ax)
     label = "prior sd of atoms (units of y)"
     if model.n_features_in_ == 1 and any(len(row.heights) > 1 for row in rows):
@@ -166,7 +163,7 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
     return ax
 
 
-def _draw_cells(ax: Axes, rows: list[anatomy.VarianceRow], label: str) -> None:
+def _draw_cells(ax: Axes, rows: list[decomposition.VarianceRow], label: str) -> None:
     from matplotlib.colors import LogNorm
 
     heights = np.concatenate([row.heights for row in rows])
@@ -197,7 +194,7 @@ def _check_columns(model: FeatureRegressor, count: int, what: str) -> None:
 
 
 def _name(model: FeatureRegressor, column: int) -> str:
-    """What a column of X is called."""
+    """The name of a column of X."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         return str(names[column])
@@ -205,12 +202,12 @@ def _name(model: FeatureRegressor, column: int) -> str:
 
 
 def _line(model: FeatureRegressor) -> Array:
-    low, high = anatomy.usual_range(model.model_)[0]
+    low, high = decomposition.usual_range(model.model_)[0]
     return np.linspace(float(low), float(high), POINTS)
 
 
 def _sides(model: FeatureRegressor) -> tuple[Array, Array]:
-    low, high = anatomy.usual_range(model.model_).T
+    low, high = decomposition.usual_range(model.model_).T
     first, second = np.linspace(low, high, PIXELS).T
     return first, second
 

@@ -1,4 +1,4 @@
-"""Pictures of predictions and errors. Nothing is computed here.
+"""Pictures of predictions, of errors and of calibration. Nothing is computed here.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 """
@@ -41,16 +41,8 @@ def predictive_band(
     """
     if data is not None:
         ax.plot(*data, ".", color=GREY, markersize=2.5, alpha=0.6, zorder=1, label="data")
-    ax.fill_between(
-        x,
-        mean - 2 * std,
-        mean + 2 * std,
-        color=BLUE,
-        alpha=0.25,
-        linewidth=0,
-        zorder=2,
-        label="±2σ",
-    )
+    low, high = mean - 2 * std, mean + 2 * std
+    ax.fill_between(x, low, high, color=BLUE, alpha=0.25, linewidth=0, zorder=2, label="±2σ")
     if truth is not None:
         ax.plot(x, truth, "--", color=VERMILION, linewidth=0.9, zorder=3, label="truth")
     ax.plot(x, mean, color=BLUE, linewidth=1.4, zorder=4, label=label)
@@ -87,4 +79,38 @@ def error_by_atoms(
         ax.plot(atoms, values, dashes, color=colour, linewidth=1.3, zorder=3, label=name)
     ax.set_xscale("log")
     ax.set_yscale("log")
+    return ax
+
+
+def predicted_and_actual(ax: "Axes", y: Array, mean: Array) -> "Axes":
+    """Observed targets over predictive means, both of shape (n,), with the line of equality."""
+    ax.plot(mean, y, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
+    ends = [min(float(mean.min()), float(y.min())), max(float(mean.max()), float(y.max()))]
+    ax.plot(ends, ends, color=BLACK, linewidth=0.9)
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("observed")
+    return ax
+
+
+def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
+    """Errors in standard deviations over predictive means, shape (n,), with lines at ±2."""
+    ax.plot(mean, z, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
+    ax.axhline(0.0, color=BLACK, linewidth=0.9)
+    for level in (-2.0, 2.0):
+        ax.axhline(level, color=VERMILION, linewidth=0.9, linestyle="--")
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("error / predicted sd")
+    return ax
+
+
+def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
+    """Observed over nominal coverage of intervals, both of shape (levels,)."""
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=0.9, label="calibrated")
+    ax.plot(nominal, observed, "o-", color=BLUE, markersize=3.5, linewidth=1.3, label="observed")
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(0.0, 1.0)
+    ax.set_aspect("equal")
+    ax.set_xlabel("nominal coverage of intervals")
+    ax.set_ylabel("observed coverage")
+    ax.legend(frameon=False, loc="upper left")
     return ax

@@ -1,4 +1,4 @@
-"""A page about a model of a table, and how it does on some rows: one HTML file, whole in itself."""
+"""A report on a model of a table and its predictions of some rows: one self-contained HTML file."""
 
 from rwf.diagnostics.report.page import Page, write_report
 

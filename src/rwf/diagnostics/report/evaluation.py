@@ -17,22 +17,15 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
 
 FOLDS = 5
-"""In which trivial predictors are learned on the rows of the report."""
+"""Folds in which the trivial predictors are fitted to the rows of the report."""
 
 COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)
-"""Levels of intervals whose coverage is counted."""
+"""Levels of the intervals in the coverage table."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model at some rows.
-
-    Args:
-        rows: inputs as numbers, targets and weights.
-        n_rows: how many rows the table has.
-        mean: predictive means, shape (n,).
-        std: predictive standard deviations, shape (n,).
-    """
+    """Encoded rows of a table, how many rows it has, and predictive means and deviations."""
 
     rows: Block
     n_rows: int
@@ -55,7 +48,7 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> Scores | None:
-        """The model beside trivial predictors, which learn from four fifths of these very rows."""
+        """The model beside trivial predictors, which are cross-validated on these rows."""
         if len(self.rows) < 2 * FOLDS:
             return None
         folds = np.random.default_rng(0).permutation(len(self.rows)) % FOLDS

@@ -1,4 +1,4 @@
-"""The figures of a report, each an SVG image with a text for those who do not see it."""
+"""The figures of a report, each an SVG image with alternative text."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
 
 SHOWN = 3000
-"""Points of a scatter, at most."""
+"""Most points of a scatter plot: more overlap, and make the page large."""
 
 POINTS, PIXELS = 600, 80
-"""Places along a line, and along each side of a map."""
+"""Resolution of a line and of each side of a map, at the size of the page's figures."""
 
 STYLE: dict[Any, object] = {
     "svg.fonttype": "path",
@@ -48,14 +48,7 @@ STYLE: dict[Any, object] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure.
-
-    Args:
-        title: above it.
-        source: an address that holds the image itself.
-        text: what it shows, in words.
-        note: below it.
-    """
+    """One figure: its title, the image as a data URL, alternative text, and a caption."""
 
     title: str
     source: str
@@ -64,7 +57,7 @@ class Picture:
 
 
 def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
-    """All that can be drawn for this model."""
+    """All figures that apply to this model."""
     some = slice(SHOWN)  # rows of a large table are in random order
     y, mean, z = found.y[some], found.mean[some], found.z[some]
     correlation = _correlation(found.y, found.mean)
@@ -79,7 +72,7 @@ def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
         "Residuals",
         lambda ax: standardized_residuals(ax, mean, z),
         f"Scatter of errors in predicted standard deviations. {beyond:.1%} are beyond two.",
-        "Between the dashed lines should be about 95 % of the rows, everywhere alike.",
+        "About 95 % of the rows should lie between the dashed lines, evenly along the axis.",
     )
     observed = found.coverage(LEVELS)
     worst = int(np.argmax(np.abs(observed - LEVELS)))
@@ -88,7 +81,7 @@ def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
         lambda ax: calibration(ax, np.array(LEVELS), observed),
         "Curve of observed over nominal coverage. They differ most at "
         f"{LEVELS[worst]:.0%}, where {observed[worst]:.1%} of the rows are covered.",
-        "Above the line, intervals are wider than they need be; below it, too narrow.",
+        "Above the line, intervals are too wide; below it, too narrow.",
     )
     yield from _of_inputs(model, found)
 
@@ -111,14 +104,13 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
                 f"Map of the predictive {what} over {names[0]} and {names[1]}.",
                 "",
             )
-    anatomy: list[tuple[str, Callable[..., Axes], str]] = [
-        ("Learned variances", learned_variances, "The prior deviation of atoms, by scale."),
-    ]
+    parts: list[tuple[str, Callable[..., Axes], str]] = []
     if len(names) == 1:
-        anatomy.insert(0, ("Scalogram", scalogram, "How much of f is of which scale, and where."))
+        parts.append(("Scalogram", scalogram, "The amplitude of f by scale and place."))
     if len(names) == 2:
-        anatomy.insert(0, ("Local scales", local_scales, "The scale that dominates each place."))
-    for title, draw, note in anatomy:
+        parts.append(("Local scales", local_scales, "The dominant scale at each place."))
+    parts.append(("Learned variances", learned_variances, "The prior deviation of atoms by scale."))
+    for title, draw, note in parts:
         try:
             yield _picture(
                 title,
@@ -127,7 +119,7 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
                 note,
             )
         except ValueError:
-            continue  # weights that belong to no scale: there is nothing to draw
+            continue  # the weights of this model belong to no single scale
 
 
 def _line(ax: Axes, model: TableModel, found: Evaluation) -> None:

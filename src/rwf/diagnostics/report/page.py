@@ -1,4 +1,4 @@
-"""The page of a report: sections of tables and figures, with all that they need inside.
+"""The page of a report: sections of tables and figures in one self-contained HTML file.
 
 Everything that comes from the user's data passes through :func:`html.escape`.
 """
@@ -37,13 +37,7 @@ METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Page:
-    """A report.
-
-    Args:
-        html: the whole file.
-        n_rows: rows of the table.
-        scores: of the model on them.
-    """
+    """A report: the HTML, the number of rows of the table, and the model's scores on them."""
 
     html: str
     n_rows: int
@@ -51,13 +45,13 @@ class Page:
 
 
 def write_report(model: TableModel, table: object, out: Path, title: str) -> Page:
-    """Evaluate a model at the rows of a table, and write the page, all of it or nothing.
+    """Evaluate a model on a table, and write the page in one step.
 
     Args:
         model: of a table.
-        table: the path of a table, or a frame, with the target.
+        table: the path of a table, or a dataframe, with the target.
         out: the HTML file.
-        title: what the model is called.
+        title: the name of the model.
     """
     page = make_page(model, table, title)
 
@@ -69,7 +63,7 @@ def write_report(model: TableModel, table: object, out: Path, title: str) -> Pag
 
 
 def make_page(model: TableModel, table: object, title: str) -> Page:
-    """The same without writing it."""
+    """Evaluate a model on a table, and make the page."""
     found = Evaluation.of(model, table)
     inside = Inspection.of(model)
     heading = f"{title}: {inside.target}"
@@ -79,8 +73,8 @@ def make_page(model: TableModel, table: object, title: str) -> Page:
         _section("Figures", f'<div class="figures">{"".join(map(_figure, drawn))}</div>'),
         _section("Coverage of intervals", _coverage(found)),
         _section("Columns", _columns(inside)),
-        _section("What was learned", _learned(model, inside)),
-        _section("Starts", _starts(inside)),
+        _section("Learned parameters", _learned(model, inside)),
+        _section("Trials", _trials(inside)),
         _section("Timings", _timings(inside)),
     ]
     html = (
@@ -109,7 +103,7 @@ def _figure(picture: Picture) -> str:
 def _table(
     caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "numbers"
 ) -> str:
-    """A table of numbers or words; the first cell of a row names it, and wide tables scroll."""
+    """A table of numbers or words with row headers; wide tables scroll."""
     titles = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     lines = "".join(
         f'<tr><th scope="row">{escape(first)}</th>'
@@ -134,23 +128,21 @@ def _summary(found: Evaluation, inside: Inspection) -> str:
         scored = f"{found.n_rows:,} rows"
     return escape(
         f"{inside.estimator} with {inside.features:,} features, fitted to {inside.rows:,g} rows; "
-        f"here at {scored} of a table. If these are the rows of the fit, the scores are too good."
+        f"evaluated on {scored} of a table. On the training rows the scores would be optimistic."
     )
 
 
 def _scores(found: Evaluation, inside: Inspection) -> str:
     parts = []
     if found.scores is not None:
-        note = "constant and linear predictors learn from four fifths of these rows"
+        note = "constant and linear predictors are fitted by five-fold cross-validation"
         parts.append(_score_table(f"On these rows; {note}", found.scores))
     if inside.scores is not None:
         when = f"When the model was fitted: {inside.scores.method}, {inside.scores.n_rows:,} rows"
         parts.append(_score_table(when, inside.scores))
     lines = [(METRIC_NAMES[name], _number(value)) for name, value in found.metrics.items()]
     parts.append(
-        _table(
-            "All scores of the model on these rows, each counted once", ("score", "value"), lines
-        )
+        _table("All scores of the model on these rows, unweighted", ("score", "value"), lines)
     )
     return "".join(parts)
 
@@ -172,7 +164,7 @@ def _coverage(found: Evaluation) -> str:
 
 def _columns(inside: Inspection) -> str:
     lines = [(c.name, c.dtype, c.categories or "–", c.fill) for c in inside.columns]
-    head = ("column", "holds", "texts, one column each", "missing values")
+    head = ("column", "type", "categories, one-hot", "missing values")
     return _table(f"Inputs of the model of {inside.target}", head, lines, "words")
 
 
@@ -186,12 +178,16 @@ def _learned(model: TableModel, inside: Inspection) -> str:
     deviations = np.sqrt(np.asarray(model.regressor.prior_variances_, dtype=np.float64))
     values = [
         ("noise", _number(inside.noise_deviation)),
-        ("weights, smallest", _number(float(deviations.min()))),
-        ("weights, median", _number(float(np.median(deviations)))),
-        ("weights, largest", _number(float(deviations.max()))),
+        ("smallest of the weights", _number(float(deviations.min()))),
+        ("median of the weights", _number(float(np.median(deviations)))),
+        ("largest of the weights", _number(float(deviations.max()))),
     ]
     parts.append(
-        _table("Standard deviations in the units of the target", ("what", "value"), values)
+        _table(
+            "Standard deviations in the units of the target",
+            ("of", "value"),
+            values,
+        )
     )
     parts.append(f"<p>Solver: {escape(inside.solver)}.</p>")
     if inside.parameters:
@@ -200,19 +196,19 @@ def _learned(model: TableModel, inside: Inspection) -> str:
     return "".join(parts)
 
 
-def _starts(inside: Inspection) -> str:
+def _trials(inside: Inspection) -> str:
     lines = [
         (
-            f"{index + 1} {start.name}{' (kept)' if start.chosen else ''}",
-            _number(start.log_evidence_per_row),
-            "–" if start.held_out is None else _number(start.held_out),
-            str(start.iterations),
-            f"{start.seconds:.2f}",
+            f"{index + 1} {trial.name}{' (kept)' if trial.chosen else ''}",
+            _number(trial.log_evidence_per_row),
+            "–" if trial.held_out is None else _number(trial.held_out),
+            str(trial.iterations),
+            f"{trial.seconds:.2f}",
         )
-        for index, start in enumerate(inside.trials)
+        for index, trial in enumerate(inside.trials)
     ]
-    head = ("start", "log evidence per row", "held-out log density", "iterations", "seconds")
-    return _table("What was tried; log densities in standardised units", head, lines)
+    head = ("trial", "log evidence per row", "held-out log density", "iterations", "seconds")
+    return _table("Trials of the fit; log densities in standardised units", head, lines)
 
 
 def _timings(inside: Inspection) -> str:

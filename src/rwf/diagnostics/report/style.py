@@ -1,4 +1,4 @@
-"""How a report looks: quiet on a screen, in one column on a phone, and without waste on paper."""
+"""The style sheet of a report, for screens, phones and paper."""
 
 STYLE = """
 :root { color-scheme: light; }

@@ -1,4 +1,4 @@
-"""The kernel that random features estimate, by quadrature."""
+"""The expected kernel of random features, by closed forms and quadrature."""
 
 from rwf.kernels.expected.kernel import AccuracyWarning, ExpectedKernel
 

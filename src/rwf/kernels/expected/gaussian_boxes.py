@@ -42,9 +42,7 @@ def average_over_boxes(wavelet: Wavelet, boxes: Boxes, pairs: Pairs, s: float, o
         return product
 
     def average(x: Array, y: Array) -> Array:
-        parts = (p * over_box(x, y, low, high) for low, high, p in boxes)
-        total: Array = sum(parts, np.zeros(()))
-        return total
+        return boxes.average(lambda low, high: over_box(x, y, low, high))
 
     return pairs.each(average, work=pairs.A.shape[1])
 

@@ -33,9 +33,7 @@ def haar_over_boxes(boxes: Boxes, scales: ScaleLaw, pairs: Pairs, order: int) ->
     """E[c(s)² ψψ] over boxes of shifts and scales s."""
 
     def average(x: Array, y: Array) -> Array:
-        parts = (p * _over_box(x, y, low, high, scales, order) for low, high, p in boxes)
-        total: Array = sum(parts, np.zeros(()))
-        return total
+        return boxes.average(lambda low, high: _over_box(x, y, low, high, scales, order))
 
     d = pairs.A.shape[1]
     return pairs.each(average, work=(6 * d + 1) * order * d)

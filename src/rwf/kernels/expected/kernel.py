@@ -1,4 +1,4 @@
-"""The kernel that random wavelet features tend to, for a wavelet and a measure."""
+"""The expected kernel of random wavelet features, for a wavelet and a measure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from rwf.wavelets import (
 from rwf.wavelets.measure import Measure, Rows
 
 MOST_NODES = 2**24
-"""Nodes (s, t, e) at which doubling of the order ends."""
+"""Nodes (s, t, e) beyond which the order is not doubled again, to bound the time."""
 
 LENGTH_STEP = 1e-4
-"""Step of central differences in log ℓ: their error is some 1e-8 of the kernel."""
+"""Step of central differences in log ℓ, whose error is about 1e-8 of the kernel."""
 
 
 class AccuracyWarning(UserWarning):
-    """A kernel did not settle to its tolerance."""
+    """The quadrature of a kernel did not converge to its tolerance."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,25 @@ class ExpectedKernel:
         \psi\!\left(\tfrac{y-t}{\ell s}\right) p(s)\, p(t)\, p(e)\; ds\, dt\, de
 
     The dot sums over the columns of a complex wavelet, and e is the direction of an oriented one.
-    Over shifts the average is a finite sum for ``Rows()``, in any number of dimensions. For
-    ``Box()``, in at most three, it is a closed form for Mexican hats, Morlet wavelets, Gaussian
-    derivatives and Haar, and Gauss–Legendre quadrature for every other wavelet, yours included. For
-    ``Hull()`` there is an exact kernel in one dimension, where it is a mixture of intervals and
-    points. Samplers of your own are refused: draw many shifts and give them as ``rows`` of
-    ``Rows()``, which is the kernel of their empirical measure. The average over directions is in
-    closed form for points, and else by quadrature over the circle or the sphere. The average over
-    log s is by Gauss–Legendre quadrature, but in closed form for Haar at points.
+    The average over each variable is exact or by quadrature:
+
+    - shifts: a finite sum for ``Rows()``, in any dimension. For ``Box()``, in at most three, a
+      closed form for Mexican hats, Morlet wavelets, Gaussian derivatives and Haar, else
+      Gauss–Legendre quadrature. For ``Hull()``, in one, a mixture of intervals and points. Other
+      samplers are refused: draw many shifts, and pass them as ``rows`` with ``Rows()``.
+    - directions: in closed form for points, else by quadrature over the circle or the sphere.
+    - log s: Gauss–Legendre quadrature; in closed form for Haar at points.
 
     Orders are doubled until no entry changes by more than ``tolerance`` times the largest k(x, x)
-    at the rows, or the largest entry asked for. ``tolerance=None`` is 1e-8 for wavelets with a
-    closed form, and 1e-5 for others, which have kinks; a kernel that does not settle warns with
-    what it reached. The last change is an estimate of the error: for db2, the roughest, it has been
-    seen three times too small. Most kernels of fifty rows take a fraction of a second; in a box,
-    Morlet wavelets with d > 1 and db2 take tens, and far less with a tolerance of 1e-4.
+    at the rows, or times the largest entry; otherwise there is a warning. ``tolerance=None`` is
+    1e-8 for wavelets with a closed form, and 1e-5 for others, which have kinks. The last change
+    estimates the error; for db2, the roughest, it can be three times too small. Most kernels of
+    fifty rows take a fraction of a second; in a box, Morlet wavelets with d > 1 and db2 take tens.
 
     Args:
         wavelet: ψ.
         measure: p(s, t).
-        rows: reference rows that place the shifts, shape (n, d).
+        rows: reference rows of the shifts, shape (n, d).
         lengths: ℓ, one number or shape (d,).
         normalization: "peak", ψ as written, or "energy", unit L² norm for every atom.
         tolerance: relative accuracy, or ``None``.
@@ -101,7 +100,7 @@ class ExpectedKernel:
         own = isinstance(self.wavelet, OrientedWavelet) and not self._has_closed_form
         if own and d > most:
             raise ValueError(
-                f"{type(self.wavelet).__name__} in {d} dimensions: an oriented wavelet of your own "
+                f"{type(self.wavelet).__name__} in {d} dimensions: a custom oriented wavelet "
                 "has an exact kernel in at most three with shifts=Rows(), and in two with a Box(). "
                 "Use fewer columns, or a radial wavelet."
             )
@@ -109,7 +108,7 @@ class ExpectedKernel:
 
     @classmethod
     def of(cls, family: WaveletFamily, rows: Array, tolerance: float | None = None) -> Self:
-        """What the features that a family draws on these rows tend to."""
+        """The expected kernel of the features that a family draws on these rows."""
         return cls(
             family.wavelet,
             family.measure,
@@ -121,23 +120,23 @@ class ExpectedKernel:
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
         """k at all pairs of rows, shape (n, m)."""
-        return self._settle(self._pairs(X, Y, every=True))[0]
+        return self._converged(self._pairs(X, Y, every=True))[0]
 
     def diagonal(self, X: ArrayLike) -> Array:
         """k(x, x) at each row, shape (n,)."""
-        return self._settle(self._pairs(X, None, every=False))[0]
+        return self._converged(self._pairs(X, None, every=False))[0]
 
     def paired(self, X: ArrayLike, Y: ArrayLike) -> Array:
         """k(x, y) at each row of X with the same row of Y, shape (n,)."""
-        return self._settle(self._pairs(X, Y, every=False))[0]
+        return self._converged(self._pairs(X, Y, every=False))[0]
 
     def slopes(self, X: ArrayLike, by: Array) -> tuple[Array, Array]:
         """k at all pairs of rows, and its derivatives by log ℓ in directions ``by``, shape (p, d).
 
-        The derivatives, shape (n, n, p), are central differences. Both ends use the order of
-        quadrature that settled k, so that their difference is smooth in ℓ.
+        The derivatives, shape (n, n, p), are central differences. Both ends use the order at which
+        k converged, so that their difference is smooth in ℓ.
         """
-        K, order = self._settle(self._pairs(X, None, every=True))
+        K, order = self._converged(self._pairs(X, None, every=True))
         slopes = np.empty((*K.shape, len(by)))
         for j, direction in enumerate(by):
             ends = []
@@ -187,11 +186,11 @@ class ExpectedKernel:
 
     @cached_property
     def _size(self) -> float:
-        """The largest k(x, x) at the rows, about."""
+        """The largest k(x, x) at some rows, approximately."""
         some = np.asarray(self.rows)[:: max(1, len(self.rows) // 64)]
         return float(self._at(self._pairs(some, None, every=False), 2 * PANEL).max())
 
-    def _settle(self, pairs: Pairs) -> tuple[Array, int]:
+    def _converged(self, pairs: Pairs) -> tuple[Array, int]:
         """k, and the order of quadrature at which it changed by less than the tolerance."""
         tolerance = self.tolerance or (1e-8 if self._has_closed_form else 1e-5)
         order, K = PANEL, self._at(pairs, PANEL)
@@ -206,7 +205,7 @@ class ExpectedKernel:
                 break
         warnings.warn(
             f"the kernel of {type(self.wavelet).__name__} changed by {change / size:.1e} of "
-            f"its size at the last doubling, and not by tolerance={tolerance:.1e}. Give the larger "
+            f"its size at the last doubling, more than tolerance={tolerance:.1e}. Give a larger "
             "tolerance, or a shorter range of scales.",
             AccuracyWarning,
             stacklevel=3,
@@ -243,7 +242,7 @@ class ExpectedKernel:
         return scales.average(order, lambda s: average_over_points(w, points, pairs, s, order))
 
     def _nodes_per_side(self, boxes: Boxes, order: int) -> int:
-        """Shifts are many where they are cheap: wavelets are rougher in t than kernels in s."""
+        """More nodes than in s, as wavelets are rougher in t than kernels are in s."""
         d = self.rows.shape[1]
         many = 64 if isinstance(self.wavelet, TensorWavelet) else {1: 16, 2: 4, 3: 2}[d]
         return max(PANEL, many * order // len(boxes.weights) // PANEL * PANEL)

@@ -1,4 +1,4 @@
-r"""The laws of scale and shift that a measure stands for, in coordinates divided by ℓ.
+r"""The laws of scale and shift of a measure, in coordinates divided by ℓ.
 
 Every law of t here is a mixture of *points* and of uniform laws on *boxes*. So is the convex hull
 of rows on the line: a random convex combination of two rows is uniform between them, and rows in
@@ -7,7 +7,7 @@ order cut the line into intervals on which the density is constant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,8 +78,11 @@ class Boxes:
     high: Array
     weights: Array
 
-    def __iter__(self) -> Iterator[tuple[Array, Array, float]]:
-        return zip(self.low, self.high, self.weights.tolist(), strict=True)
+    def average(self, over: Callable[[Array, Array], Array]) -> Array:
+        """The mean of averages over single boxes, given their corners."""
+        boxes = zip(self.low, self.high, self.weights.tolist(), strict=True)
+        total: Array = sum((p * over(low, high) for low, high, p in boxes), np.zeros(()))
+        return total
 
     def points(self, order: int) -> Points:
         """A product rule of quadrature with ``order`` nodes along each side."""
@@ -97,8 +100,7 @@ ShiftLaw = list[Points | Boxes]
 def shift_law(shifts: ShiftSampler, rows: Array, lengths: Array, least: float) -> ShiftLaw:
     """The law of t/ℓ. Sides shorter than a millionth of the least scale are widened to it.
 
-    That changes an average of a wavelet by some 1e-13, and spares every closed form a special case
-    for a column that is constant.
+    This changes averages by about 1e-13, and avoids a special case for constant columns.
     """
 
     def boxes(low: Array, high: Array, weights: Array) -> Boxes:
@@ -117,8 +119,8 @@ def shift_law(shifts: ShiftSampler, rows: Array, lengths: Array, least: float) -
         return [Points(places[:, None], at_rows), boxes(left, right, between)]
     raise ValueError(
         f"shifts={shifts!r} in {d} dimensions have no exact kernel: there is one for Rows() in any "
-        "number of dimensions, for Box() in at most three and for Hull() in one. Draw many shifts "
-        "from it, and give them as the rows of a measure with shifts=Rows()."
+        "number of dimensions, for Box() in at most three and for Hull() in one. Draw many shifts, "
+        "and give them as the rows of a measure with shifts=Rows()."
     )
 
 

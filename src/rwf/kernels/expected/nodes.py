@@ -1,4 +1,4 @@
-"""Averages by values of the wavelet at points, which any wavelet allows.
+"""Averages over values of any wavelet at points.
 
 They are sums φ(x)ᵀφ(y) with positive weights, so that kernels stay positive semi-definite however
 coarse the quadrature.
@@ -61,11 +61,12 @@ def tensor_over_boxes(
 ) -> Array:
     """E[ψψ] over boxes of shifts: a product of averages over the axes."""
     v, weights = gauss(order)
-    total = np.zeros(())
-    for low, high, probability in boxes:
-        product = np.full((), probability)
+
+    def over_box(low: Array, high: Array) -> Array:
+        product = np.ones(())
         for k in range(len(low)):
             side = Points((low[k] + (high[k] - low[k]) * v)[:, None], weights)
             product = product * average_over_points(wavelet, side, pairs.axis(k), s, order)
-        total = total + product
-    return total
+        return product
+
+    return boxes.average(over_box)

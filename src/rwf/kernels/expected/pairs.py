@@ -1,4 +1,4 @@
-"""Which values k(x, y) are asked for."""
+"""The pairs (x, y) at which a kernel is evaluated."""
 
 from __future__ import annotations
 

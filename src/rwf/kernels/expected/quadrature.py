@@ -1,4 +1,4 @@
-"""Rules of quadrature: averages over an interval and over directions, all weights positive."""
+"""Quadrature with positive weights: averages over an interval and over directions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from rwf._types import Array
 
 PANEL = 16
-"""Nodes of a Gauss–Legendre panel; an order is a multiple of it."""
+"""Nodes of a Gauss–Legendre panel, exact to degree 31; orders are multiples of it."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(PANEL)
 
