@@ -14,7 +14,7 @@ from scipy.stats import norm
 from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.fit import pipeline as fitting
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.models.blended import NeighborBlend, learn_neighbor_blend
 from rwf.models.calibrated import LocalCalibration
 from rwf.priors import recipes
@@ -335,7 +335,7 @@ def test_a_layer_that_says_nothing_changes_nothing(fitted, new):
     found = silent.at(fitted.model_, new[0][:9])
     assert_array_equal(found.shift, 0.0)
     assert_array_equal(found.factor, 1.0)
-    here = Prediction(np.zeros(3), np.ones(3))
+    here = Marginals(np.zeros(3), np.ones(3))
     assert layer(fitted).without_rows().predict(np.ones((3, 2)), here) is here
 
 

@@ -80,7 +80,7 @@ def exact(n=120):
 
 
 def sparse():
-    short = Schedule(chains=2, sweeps=5, settling=3, keeping=3, attempts=1, draws=8)
+    short = Schedule(chains=2, sweeps=5, burn_in=3, keeping=3, attempts=1, draws=8)
     with mock.patch.object(recipes, "SPARSE_SCHEDULE", short):
         return RWFRegressor(prior="spike_slab", **QUICK).fit(*line(120))
 

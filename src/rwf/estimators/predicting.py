@@ -19,7 +19,7 @@ from rwf.data.rows import block_rows, resized
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.estimators.random_state import RandomState, generator
 from rwf.estimators.validation import check_inputs, open_checked
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
 from rwf.models.correction import Corrected, Correction
@@ -264,7 +264,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         """
         scaler, lengths = self.model_.scaler, []
         for part in self.model_.maps:
-            if isinstance(part, ProjectedFeatures):
+            if isinstance(part, NystromFeatures):
                 lengths += list(part.kernel.lengths)
             elif part.n_lengths:
                 lengths.append(np.exp(part.theta[: part.n_lengths]))

@@ -72,7 +72,7 @@ class FeatureMap(Protocol):
         ...
 
 
-class Columns(Protocol):
+class Features(Protocol):
     """The part of a map that makes Z."""
 
     @property
@@ -86,13 +86,13 @@ class Columns(Protocol):
 class Fills:
     """A map of which ``into`` or the call is written down; the other follows from it."""
 
-    def __call__(self: Columns, X: FloatArray) -> FloatArray:
+    def __call__(self: Features, X: FloatArray) -> FloatArray:
         """Z, shape (n, p), in the precision of X."""
         Z = np.empty((len(X), self.n_features), dtype=X.dtype)
         self.into(X, Z)
         return Z
 
-    def into(self: Columns, X: FloatArray, out: FloatArray) -> None:
+    def into(self: Features, X: FloatArray, out: FloatArray) -> None:
         """Write Z into ``out``, in its precision."""
         out[:] = self(X)
 

@@ -180,7 +180,7 @@ class HatMixture:
 
 
 @dataclass(frozen=True)
-class ProjectedFeatures(Shapeless):
+class NystromFeatures(Shapeless):
     r"""z(x) = L⁻¹k_T(x) with K_TT = LLᵀ: atoms k(·, t) at centres T, with weights N(0, K_TT⁻¹).
 
     That prior makes z(x)ᵀz(x′) the kernel k itself, projected on the span of the atoms, and the

@@ -28,7 +28,7 @@ MANY_GROUPS = 12
 SHRINKAGE = 1e-3
 """How many well-determined weights the mean of its block counts for in a group's variance."""
 
-FAR, FIRST_STEPS = 0.1, 3
+STEEP, FIRST_STEPS = 0.1, 3
 """A slope by log σ² per row beyond which L-BFGS would err, so that the noise is moved by its fixed
 point first, and how often at most."""
 
@@ -127,7 +127,7 @@ def _by_lbfgs(
     v = np.append(start.log_noise, start.log_priors if learn_priors else [])
     for _ in range(FIRST_STEPS):
         slope = float(objective(v)[1][0])
-        if abs(slope) <= FAR:
+        if abs(slope) <= STEEP:
             break
         v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))

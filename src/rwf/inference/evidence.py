@@ -55,7 +55,7 @@ def _variance_gradient(
     )
 
 
-class Shaped(Features, Protocol):
+class DifferentiableFeatures(Features, Protocol):
     """What the gradient needs of a feature map."""
 
     def pull_back(self, X: Array, R: Array) -> Array: ...
@@ -79,7 +79,11 @@ class Evidence:
 
 
 def evidence(
-    features: Shaped, rows: Block, groups: IntArray, log_priors: Array, log_noise: Array
+    features: DifferentiableFeatures,
+    rows: Block,
+    groups: IntArray,
+    log_priors: Array,
+    log_noise: Array,
 ) -> Evidence:
     """The evidence of weighted rows under given features and variances, with all gradients.
 
@@ -116,7 +120,11 @@ def evidence(
 
 
 def _posteriors(
-    features: Shaped, rows: Block, prior_variances: Array, noise: Array, buffer: Array
+    features: DifferentiableFeatures,
+    rows: Block,
+    prior_variances: Array,
+    noise: Array,
+    buffer: Array,
 ) -> list[Posterior]:
     """p(w | y) of every output, by the cheapest form of the moments that resolves the noise.
 

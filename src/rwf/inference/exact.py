@@ -20,7 +20,7 @@ from rwf.data.rows import Block
 from rwf.linalg.cholesky import factor_matrix
 
 
-class Kernel(Protocol):
+class DifferentiableKernel(Protocol):
     """What the exact evidence needs of a kernel."""
 
     def __call__(self, X: FloatArray, T: Array) -> Array: ...
@@ -46,7 +46,7 @@ class ExactEvidence:
 
 
 def exact_evidence(
-    kernel: Kernel,
+    kernel: DifferentiableKernel,
     rows: Block,
     trend: Array,
     groups: IntArray,

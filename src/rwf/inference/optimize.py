@@ -15,7 +15,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
-class Ascent:
+class Maximum:
     """Where a climb ended, and what it took.
 
     Args:
@@ -40,7 +40,7 @@ def maximize(
     ftol: float,
     gtol: float,
     corrections: int,
-) -> Ascent:
+) -> Maximum:
     """A local maximum near the start, which is first moved into the bounds.
 
     Args:
@@ -66,4 +66,4 @@ def maximize(
         bounds=Bounds(low, high),
         options={"maxiter": max_iter, "maxcor": corrections, "ftol": ftol, "gtol": gtol},
     )
-    return Ascent(result.x, -float(result.fun), int(result.nit), int(result.nfev))
+    return Maximum(result.x, -float(result.fun), int(result.nit), int(result.nfev))

@@ -21,7 +21,7 @@ from rwf.linalg.cholesky import Factor, factor_rows
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Marginals:
     """Mean and variance of y at n rows, noise included."""
 
     mean: Array
@@ -78,16 +78,14 @@ class Posterior:
         self.factor.whiten(V)
         return V
 
-    def predict(
-        self, Z: Array, noise: Array | float = 1.0, room: Array | None = None
-    ) -> Prediction:
+    def predict(self, Z: Array, noise: Array | float = 1.0, room: Array | None = None) -> Marginals:
         """Prediction at rows, whose noise variance is σ² times ``noise``.
 
         Callers with many blocks of rows give ``room`` for as many to work in.
         """
         V = self._whiten(Z, room)
         variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
-        return Prediction(Z @ self.mean, variance)
+        return Marginals(Z @ self.mean, variance)
 
     def covariance(self, Z: Array) -> Array:
         """Covariance of f at the rows of Z, without noise, shape (n, n)."""
@@ -96,14 +94,14 @@ class Posterior:
 
     def leave_one_out(
         self, Z: Array, y: Array, weights: Array, noise: Array | float = 1.0
-    ) -> Prediction:
+    ) -> Marginals:
         """Predictions of training rows as if each were unseen, by their leverages; no refit."""
         V = self._whiten(Z)
         variance = np.einsum("np,np->n", V, V)
         own = self.noise_variance * noise
         rest = np.maximum(1.0 - weights * variance / own, 1e-12)
         residual = (y - Z @ self.mean) / rest
-        return Prediction(y - residual, variance / rest + own)
+        return Marginals(y - residual, variance / rest + own)
 
     def refined(self, Ztr: Array) -> Posterior:
         """The same with one step of refinement of its mean, from Zᵀ(y - Zm) of the rows."""

@@ -15,7 +15,7 @@ from rwf.features.base import FeatureMap
 from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
 
@@ -108,11 +108,11 @@ class Model(Protocol):
         """Those of some training rows whose leave-one-out errors are honest."""
         ...
 
-    def standardized(self, X: Array, output: int) -> Prediction:
+    def standardized(self, X: Array, output: int) -> Marginals:
         """Prediction of one output of y, inputs and results in standardised units."""
         ...
 
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+    def leave_one_out(self, rows: Block, output: int) -> Marginals:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
         ...
 

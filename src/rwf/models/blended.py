@@ -8,7 +8,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.models.base import Model
 from rwf.models.calibrated import LocalCalibration
 from rwf.models.correction import Corrected
@@ -81,7 +81,7 @@ def learn_neighbor_blend(
     layers, scores = [], np.empty_like(calibration_rows.y)
     for output in range(model.n_outputs):
         y, alone = rows.y[:, output], model.leave_one_out(calibration_rows, output)
-        unseen = Prediction(alone.mean, own[:, output] * alone.variance)
+        unseen = Marginals(alone.mean, own[:, output] * alone.variance)
         found = learn_output_blend(rows.X, y, held, unseen, rng)
         layers.append(None if found is None else found.layer)
         best = unseen if found is None else found.unseen

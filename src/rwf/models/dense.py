@@ -17,10 +17,10 @@ from rwf.data.rows import Block, Rows, block_rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.inference.empirical_bayes import EmpiricalBayes, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import EmpiricalBayesModel, scores
 from rwf.models.hyperparameters import Hyperparameters
@@ -98,10 +98,10 @@ class DenseModel(EmpiricalBayesModel):
         return replace(self, noise=noise, statistics=statistics, calibration=None)
 
     @property
-    def projected(self) -> ProjectedFeatures | None:
+    def projected(self) -> NystromFeatures | None:
         """The atoms of projected weights, or ``None`` if weights are independent."""
         first = self.shape.features.maps[0]
-        return first if isinstance(first, ProjectedFeatures) else None
+        return first if isinstance(first, NystromFeatures) else None
 
     @cached_property
     def fits(self) -> tuple[EmpiricalBayes, ...]:
@@ -291,23 +291,23 @@ class DenseModel(EmpiricalBayesModel):
         output: int,
         noise: bool,
         room: Array | None = None,
-    ) -> Prediction:
+    ) -> Marginals:
         """Prediction of one output in standardised units, from features and relative noise."""
         p = self.fits[output].posterior.predict(Z, v, room)
         variance = p.variance + self._extra(unit, Z, v, output)
         if not noise:
             variance = np.maximum(variance - self._plain_noise(output) * v, 0.0)
-        return Prediction(p.mean, variance)
+        return Marginals(p.mean, variance)
 
-    def standardized(self, X: Array, output: int) -> Prediction:
+    def standardized(self, X: Array, output: int) -> Marginals:
         """Prediction of one output of y, inputs and results in standardised units."""
         return self._predict(X, self._features(X), self._noise_at(X), output, noise=True)
 
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+    def leave_one_out(self, rows: Block, output: int) -> Marginals:
         """Predictions of training rows, in standardised units, as if each had not been seen."""
         Z, v = self._features(rows.X), self._noise_at(rows.X)
         p = self.fits[output].posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
-        return Prediction(p.mean, p.variance + self._extra(rows.X, Z, v, output))
+        return Marginals(p.mean, p.variance + self._extra(rows.X, Z, v, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, at the rows, shape (n, n, k)."""

@@ -12,9 +12,9 @@ from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.inference.spike_slab import WindowedFit, WindowedMixture, WindowMoments
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.models.base import scores
 from rwf.uncertainty.calibration import Calibration
 
@@ -29,7 +29,7 @@ class SpikeSlabHyperparameters:
     """
 
     fits: tuple[WindowedFit, ...]
-    gaps: Gaps | None
+    gaps: GapReversion | None
 
     def same_as(self, other: SpikeSlabHyperparameters) -> bool:
         """Whether both have the same atoms and states, be it in a copy from another process."""
@@ -185,7 +185,7 @@ class SpikeSlabModel:
     def _open(self, unit: Array) -> Array:
         """The share of the signal's variance that comes back at rows, shape (n,)."""
         gaps = self.shape.gaps
-        return np.zeros(len(unit)) if gaps is None else gaps.openness(unit[:, 0])
+        return np.zeros(len(unit)) if gaps is None else gaps.prior_share(unit[:, 0])
 
     def coverage(self, X: Array) -> Array:
         """One among the rows, falling to zero in gaps and beyond the ends, shape (n,)."""
@@ -203,23 +203,23 @@ class SpikeSlabModel:
         deviations = np.sqrt(np.column_stack([p.variance for p in found]))
         return self.scaler.y.inverse(means), deviations * self.scaler.y.scale
 
-    def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
+    def _predict(self, unit: Array, output: int, noise: bool = True) -> Marginals:
         """Prediction of one output in standardised units."""
         posterior = self._posteriors[output]
         p = posterior.predict(unit)
         variance = p.variance if noise else np.maximum(p.variance - posterior.noise(unit), 0.0)
-        return Prediction(p.mean, variance * self.inflation[output] + self._missing(unit, output))
+        return Marginals(p.mean, variance * self.inflation[output] + self._missing(unit, output))
 
     def _missing(self, unit: Array, output: int) -> Array:
         missing: Array = self._signal_variances[output] * self._open(unit)
         return missing
 
-    def standardized(self, X: Array, output: int) -> Prediction:
+    def standardized(self, X: Array, output: int) -> Marginals:
         return self._predict(X, output)
 
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+    def leave_one_out(self, rows: Block, output: int) -> Marginals:
         p = self._posteriors[output].leave_one_out(_output(rows, output))
-        return Prediction(p.mean, p.variance * self.inflation[output])
+        return Marginals(p.mean, p.variance * self.inflation[output])
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         unit = self.scaler.inputs(X)

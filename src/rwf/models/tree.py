@@ -23,7 +23,7 @@ from rwf.inference.multifrontal import (
     rows_at_once,
     tree_fixed_point,
 )
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.models.base import EmpiricalBayesModel, in_units, scores
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.extrapolation import PriorReversion
@@ -217,19 +217,19 @@ class TreeModel(EmpiricalBayesModel):
         unit = self.scaler.y
         return unit.inverse(np.concatenate(means)), np.sqrt(np.concatenate(variances)) * unit.scale
 
-    def _predict(self, unit: Array, output: int, noise: bool = True) -> Prediction:
+    def _predict(self, unit: Array, output: int, noise: bool = True) -> Marginals:
         """Prediction of one output in standardised units."""
         posterior = self.fits[output].posterior
         p = posterior.predict(unit, self._noise_at(unit), with_noise=noise)
-        return Prediction(p.mean, p.variance + self._missing(unit, output))
+        return Marginals(p.mean, p.variance + self._missing(unit, output))
 
-    def standardized(self, X: Array, output: int) -> Prediction:
+    def standardized(self, X: Array, output: int) -> Marginals:
         return self._predict(X, output)
 
-    def leave_one_out(self, rows: Block, output: int) -> Prediction:
+    def leave_one_out(self, rows: Block, output: int) -> Marginals:
         posterior, v = self.fits[output].posterior, self._noise_at(rows.X)
         p = posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights, v)
-        return Prediction(p.mean, p.variance + self._missing(rows.X, output))
+        return Marginals(p.mean, p.variance + self._missing(rows.X, output))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         unit, parts = self.scaler.inputs(X), []

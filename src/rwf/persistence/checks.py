@@ -13,7 +13,7 @@ from rwf.data.scaling import Standardizer
 from rwf.data.schema import CategoryColumn, TableSchema
 from rwf.features.base import FeatureMap
 from rwf.features.fourier import FourierFeatures
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
@@ -21,14 +21,14 @@ from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
-from rwf.inference.spike_slab.fit import SparseFit
+from rwf.inference.spike_slab.fit import SpikeSlabFit
 from rwf.inference.spike_slab.windows import WindowedFit
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import LocalCalibration
@@ -49,7 +49,7 @@ def inputs_of(part: FeatureMap) -> int | None:
     """The input columns that a feature map is for; ``None`` if it takes any number."""
     if isinstance(part, WaveletFeatures | RidgeFeatures | LocalAtoms):
         return int(part.shifts.shape[1])
-    if isinstance(part, ProjectedFeatures):
+    if isinstance(part, NystromFeatures):
         return int(part.centers.shape[1])
     if isinstance(part, FourierFeatures):
         return int(part.frequencies.shape[1])
@@ -78,7 +78,7 @@ def check_ridge_features(part: RidgeFeatures) -> None:
     require(part.n_atoms > 0, "there are no atoms")
 
 
-def check_kernel_atoms(part: ProjectedFeatures) -> None:
+def check_kernel_atoms(part: NystromFeatures) -> None:
     d = part.centers.shape[1]
     require(part.kernel.log_lengths.shape[1] == d, "kernel and centres differ in their inputs")
 
@@ -207,7 +207,7 @@ def _check_lists(tree: Dissection) -> None:
     require(bool(rises.all()), "the places of a node are in disorder")
 
 
-def check_columns(columns: Columns) -> None:
+def check_columns(columns: ColumnSupports) -> None:
     require(columns.n_inputs > 0, "there are no inputs")
     fits_inputs(columns.features, columns.n_inputs)
 
@@ -255,7 +255,7 @@ def check_tree_model(model: TreeModel) -> None:
         check_tuned([t.posterior for t in model.fits], model.n_features, k)
 
 
-def check_sparse_fit(fit: SparseFit) -> None:
+def check_sparse_fit(fit: SpikeSlabFit) -> None:
     fits_inputs(fit.features, 1)
     require(isinstance(fit.features.maps[0], Dictionary), "there is no dictionary of atoms")
     u, m = fit.features.n_features, fit.features.maps[0].n_features

@@ -7,7 +7,7 @@ from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
 from rwf.features.fourier import FourierFeatures
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
@@ -17,16 +17,16 @@ from rwf.fit.report import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.empirical_bayes import TreeEmpiricalBayes
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import Dictionary
-from rwf.inference.spike_slab.fit import SparseFit, SparseReport
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
+from rwf.inference.spike_slab.fit import SamplerReport, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.inference.trials import Trial
@@ -131,7 +131,7 @@ MAPS = [
         },
     ),
     Record(
-        ProjectedFeatures,
+        NystromFeatures,
         {
             "kernel": Instance(HatMixture),
             "centers": floats("m", "d"),
@@ -249,7 +249,7 @@ DENSE = [
 ]
 
 TREE = [
-    Record(Columns, {"features": STACK, "n_inputs": INT}, checks.check_columns),
+    Record(ColumnSupports, {"features": STACK, "n_inputs": INT}, checks.check_columns),
     Record(
         Dissection,
         {
@@ -267,7 +267,7 @@ TREE = [
     ),
     Record(
         AtomTree,
-        {"columns": Instance(Columns), "dissection": Instance(Dissection)},
+        {"columns": Instance(ColumnSupports), "dissection": Instance(Dissection)},
         checks.check_tree,
     ),
     Record(
@@ -322,7 +322,7 @@ SPARSE = [
         },
     ),
     Record(
-        SparseReport,
+        SamplerReport,
         {
             "sweeps": INT,
             "dictionaries": INT,
@@ -333,20 +333,20 @@ SPARSE = [
         },
     ),
     Record(
-        SparseFit,
-        {"features": STACK, "draws": Many(Instance(Draw)), "report": Instance(SparseReport)},
+        SpikeSlabFit,
+        {"features": STACK, "draws": Many(Instance(Draw)), "report": Instance(SamplerReport)},
         checks.check_sparse_fit,
     ),
     Record(
         Window,
-        {"low": FLOAT, "high": FLOAT, "rise": PAIR, "fall": PAIR, "fit": Instance(SparseFit)},
+        {"low": FLOAT, "high": FLOAT, "rise": PAIR, "fall": PAIR, "fit": Instance(SpikeSlabFit)},
     ),
     Record(WindowedFit, {"windows": Many(Instance(Window))}, checks.check_windowed_fit),
     Record(WindowMoments, {"parts": Many(Instance(Moments))}),
-    Record(Gaps, {"starts": floats("g"), "ends": floats("g"), "common": FLOAT}),
+    Record(GapReversion, {"starts": floats("g"), "ends": floats("g"), "common": FLOAT}),
     Record(
         SpikeSlabHyperparameters,
-        {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(Gaps))},
+        {"fits": Many(Instance(WindowedFit)), "gaps": Maybe(Instance(GapReversion))},
     ),
     Record(
         SpikeSlabModel,

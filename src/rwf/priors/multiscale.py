@@ -19,7 +19,7 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
 from rwf.inference.moments import Moments, accumulate
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.inference.trials import Progress, Trial
 from rwf.linalg.threads import in_parallel
 from rwf.models.hyperparameters import Hyperparameters
@@ -119,7 +119,7 @@ def held_out_log_density(fits: Sequence[EmpiricalBayes], stack: Stack, rows: Blo
     return mean_log_density([t.posterior.predict(Z) for t in fits], rows)
 
 
-def mean_log_density(predictions: Sequence[Prediction], rows: Block) -> float:
+def mean_log_density(predictions: Sequence[Marginals], rows: Block) -> float:
     """The same from the predictions of each output."""
     total = np.zeros(len(rows))
     for output, p in enumerate(predictions):

@@ -18,7 +18,7 @@ from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFamily
 from rwf.inference.multifrontal import AtomTree, draw_multifrontal_lattice, fitting
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.trials import Trial
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
@@ -264,7 +264,7 @@ class SpikeSlab:
 
     def cheap(self) -> Prior:
         short = replace(
-            SPARSE_SCHEDULE, chains=2, settling=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
+            SPARSE_SCHEDULE, chains=2, burn_in=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
         )
         return replace(self, schedule=short)
 
@@ -281,7 +281,7 @@ class SpikeSlab:
         for output in range(known.y.shape[1]):
             rows = replace(known, y=known.y[:, output : output + 1])
             fits.append(fit_windows(rows, rng, smooth, self.schedule or SPARSE_SCHEDULE))
-        gaps = Gaps.between(known.X[:, 0]) if lesson.settings.fill else None
+        gaps = GapReversion.between(known.X[:, 0]) if lesson.settings.fill else None
         starts = [
             Trial(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)
             for fit in fits

@@ -20,7 +20,7 @@ from rwf.features import (
     Stack,
     WaveletFeatures,
 )
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.models.dense import DenseModel
 
@@ -108,7 +108,7 @@ def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
         variances = fitted.fits[0].posterior.prior_variances
         return fitted.shape.features, fitted.scaler.inputs(X), variances
     features = model.features_ if isinstance(model, Transformer) else model
-    if isinstance(features, ProjectedFeatures):
+    if isinstance(features, NystromFeatures):
         raise ValueError("projected features are not random: their kernel is in closed form.")
     return features, X, np.ones(features.n_features)
 

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import softmax
 
 from rwf._types import Array, IntArray
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import VecchiaGP, learn_vecchia_gp
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
@@ -110,13 +110,13 @@ class BlendWeights:
     neighbors: float
     correlation: float
 
-    def blend(self, model: Prediction, neighbors: Prediction, scale: Array) -> Prediction:
+    def blend(self, model: Marginals, neighbors: Marginals, scale: Array) -> Marginals:
         """The combination of least variance, without negative weights."""
         v, u = self.model * model.variance, self.neighbors * neighbors.variance
         c = self.correlation * np.sqrt(v * u)
         w = np.clip((v - c) / (v + u - 2 * c), 0.0, 1.0)
         variance = (1 - w) ** 2 * v + w**2 * u + 2 * w * (1 - w) * c
-        return Prediction(
+        return Marginals(
             model.mean + w * (neighbors.mean - model.mean), np.asarray(scale * variance)
         )
 
@@ -151,8 +151,8 @@ class ExpertInputs:
         squares: their q, shape (m, k).
     """
 
-    model: Prediction
-    neighbors: Prediction
+    model: Marginals
+    neighbors: Marginals
     distances: Array
     squares: Array
 
@@ -160,7 +160,7 @@ class ExpertInputs:
         """s², shape (m,)."""
         return by(self.distances, self.squares)
 
-    def average(self, experts: Sequence[Expert]) -> Prediction:
+    def average(self, experts: Sequence[Expert]) -> Marginals:
         """The mean and the variance of a mixture of voices, and of the model for what they lack."""
         scales = {scale: self.scale(scale) for scale in {expert.scale for expert in experts}}
         parts = [
@@ -209,7 +209,7 @@ class OutputBlend:
         gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
         return replace(self, gp=gp, squares=self.squares[:0])
 
-    def predict(self, X: Array, model: Prediction) -> Prediction:
+    def predict(self, X: Array, model: Marginals) -> Marginals:
         """The model's prediction of y at rows, the noise included, and the neighbours', as one.
 
         With too few rows to ask, it is the model's alone.
@@ -219,12 +219,12 @@ class OutputBlend:
         mean, variance = np.empty((2, len(X)))
         for start in range(0, len(X), AT_ONCE):
             its = slice(start, start + AT_ONCE)
-            own = Prediction(model.mean[its], model.variance[its])
+            own = Marginals(model.mean[its], model.variance[its])
             most = max(expert.scale.nearby for expert in self.experts)
             part = _expert_inputs(self.gp, self.center, self.squares, X[its], own, most)
             both = part.average(self.experts)
             mean[its], variance[its] = both.mean, both.variance
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
 
 def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
@@ -238,11 +238,11 @@ class LearnedBlend:
     """A layer, and what it predicted of the rows that judged it, as if they were unseen."""
 
     layer: OutputBlend
-    unseen: Prediction
+    unseen: Marginals
 
 
 def learn_output_blend(
-    X: Array, y: Array, held: IntArray, unseen: Prediction, rng: np.random.Generator
+    X: Array, y: Array, held: IntArray, unseen: Marginals, rng: np.random.Generator
 ) -> LearnedBlend | None:
     """The layer over a model, or ``None`` where it does not clearly raise held-out densities.
 
@@ -296,29 +296,29 @@ def _experts(given: ExpertInputs, y: Array) -> tuple[Expert, ...]:
     return tuple(Expert(float(share), *found[i]) for share, i in zip(shares, loud, strict=True))
 
 
-def _log_density(y: Array, p: Prediction) -> Array:
+def _log_density(y: Array, p: Marginals) -> Array:
     return normal_log_density(y - p.mean, p.variance)
 
 
 def _calibrated(correlation: float, y: Array, given: ExpertInputs, scale: Array) -> BlendWeights:
     """Factors that bring mean squared scores to one, of both opinions and then of their blend."""
 
-    def excess(p: Prediction, scale: Array | float) -> float:
+    def excess(p: Marginals, scale: Array | float) -> float:
         return float(np.mean((y - p.mean) ** 2 / (scale * p.variance)))
 
     mixing = BlendWeights(excess(given.model, scale), excess(given.neighbors, scale), correlation)
     return mixing.recalibrated(excess(mixing.blend(given.model, given.neighbors, scale), 1.0))
 
 
-def _mixture(weights: Sequence[float], parts: Sequence[Prediction]) -> Prediction:
+def _mixture(weights: Sequence[float], parts: Sequence[Marginals]) -> Marginals:
     """Mean and variance of a mixture."""
     mean = np.average([part.mean for part in parts], axis=0, weights=weights)
     squares = [part.variance + (part.mean - mean) ** 2 for part in parts]
-    return Prediction(mean, np.average(squares, axis=0, weights=weights))
+    return Marginals(mean, np.average(squares, axis=0, weights=weights))
 
 
 def _expert_inputs(
-    gp: VecchiaGP, center: float, squares: Array, X: Array, model: Prediction, nearby: int
+    gp: VecchiaGP, center: float, squares: Array, X: Array, model: Marginals, nearby: int
 ) -> ExpertInputs:
     """What the model says of rows, and what those nearest to them do."""
     told = gp.predict(X)

@@ -22,8 +22,8 @@ from rwf.inference.multifrontal import (
     largest_that_fits,
     memory_needed,
 )
-from rwf.inference.multifrontal.columns import support_radius
 from rwf.inference.multifrontal.lattice import CLOSE, OVERLAP
+from rwf.inference.multifrontal.supports import support_radius
 from rwf.wavelets import CompactHat, ComplexMorlet, MexicanHat
 from rwf.wavelets.radial import Bump
 

@@ -19,7 +19,7 @@ CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5
 EVERYWHERE = 1e150
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """The columns, in the order of the tree.
 
     Args:
@@ -132,7 +132,7 @@ def split(X: Array, order: IntArray, starts: IntArray, most: int, cells: IntArra
 
 @compiled
 def touching(
-    XT: Array, begin: int, end: int, columns: IntArray, table: Table, active: IntArray
+    XT: Array, begin: int, end: int, columns: IntArray, table: ColumnTable, active: IntArray
 ) -> int:
     """Places in ``columns`` of those whose support meets the box of the rows; their number."""
     d = XT.shape[0]
@@ -157,7 +157,7 @@ def touching(
 
 @compiled
 def fill(
-    XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: Table, Z: Array
+    XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: ColumnTable, Z: Array
 ) -> None:
     """Z_ji = root_i z_j(x_i) of some rows, one line per column; leaves out what is ``OTHER``."""
     d, n = XT.shape[0], end - begin
@@ -217,7 +217,7 @@ def features(
     end: int,
     root: Array,
     columns: IntArray,
-    table: Table,
+    table: ColumnTable,
     active: IntArray,
     work: Array,
 ) -> int:

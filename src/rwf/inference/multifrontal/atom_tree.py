@@ -11,12 +11,12 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features.stack import Stack
 from rwf.inference.multifrontal.cells import SortedRows
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import LEAF_COLUMNS, Dissection, dissect
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.linalg.threads import in_parallel
 
 if TYPE_CHECKING:
-    from rwf.inference.multifrontal._rows import Table
+    from rwf.inference.multifrontal._rows import ColumnTable
 
 CELL_ROWS = 256
 """Rows of a cell: the fewer they are, the fewer columns they have, and the slower products are."""
@@ -31,13 +31,13 @@ class AtomTree:
         dissection: the tree; it depends on supports alone, so that statistics of any rows add.
     """
 
-    columns: Columns
+    columns: ColumnSupports
     dissection: Dissection
 
     @classmethod
     def of(cls, features: Stack, n_inputs: int, leaf_columns: int = LEAF_COLUMNS) -> Self:
         """The tree of a stack of feature maps."""
-        columns = Columns(features, n_inputs)
+        columns = ColumnSupports(features, n_inputs)
         return cls(columns, dissect(columns.centres, columns.radii, leaf_columns))
 
     @property
@@ -45,7 +45,7 @@ class AtomTree:
         return self.dissection.n_columns
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> ColumnTable:
         return self.columns.table(self.dissection.order)
 
     @cached_property

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from rwf._types import Array, BoolArray, IntArray
 from rwf.features.lattice import LEAST_ROWS
 from rwf.features.local import LocalAtoms
-from rwf.inference.multifrontal.columns import support_radius
+from rwf.inference.multifrontal.supports import support_radius
 from rwf.wavelets import Wavelet
 
 OVERLAP = {1: 4.0, 2: 1.75, 3: 1.6}

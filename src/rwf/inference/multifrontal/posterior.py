@@ -15,7 +15,7 @@ from rwf.inference.multifrontal.cells import SortedRows
 from rwf.inference.multifrontal.elimination import factor_tree
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.inverse import SelectedInverse, selected_inverse
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.linalg.blas import call
 from rwf.linalg.threads import in_parallel
 
@@ -112,7 +112,7 @@ class TreePosterior:
 
     def predict(
         self, X: Array, noise: Array | float = 1.0, *, with_noise: bool = True
-    ) -> Prediction:
+    ) -> Marginals:
         """Prediction at rows X, whose noise variance is σ² times ``noise``.
 
         Without noise, the variance is that of f.
@@ -126,7 +126,7 @@ class TreePosterior:
         # This is no sum of squares: rounding may leave what is zero a little below it.
         variance_of_f = np.maximum(placed[1], 0.0)
         own = self.noise_variance * noise if with_noise else 0.0
-        return Prediction(placed[0], variance_of_f + own)
+        return Marginals(placed[0], variance_of_f + own)
 
     def _predict_cells(
         self, rows: SortedRows, inverses: Array, mean: Array, variance: Array, cells: IntArray
@@ -173,12 +173,12 @@ class TreePosterior:
 
     def leave_one_out(
         self, X: Array, y: Array, weights: Array, noise: Array | float = 1.0
-    ) -> Prediction:
+    ) -> Marginals:
         """Predictions of training rows as if each were unseen, by their leverages; no refit."""
         p = self.predict(X, with_noise=False)
         own = self.noise_variance * noise
         rest = np.maximum(1.0 - weights * p.variance / own, 1e-12)
-        return Prediction(y - (y - p.mean) / rest, p.variance / rest + own)
+        return Marginals(y - (y - p.mean) / rest, p.variance / rest + own)
 
     def rescaled(self, factor: float) -> TreePosterior:
         """The posterior for prior and noise variances larger by a factor: the same mean, wider."""

@@ -14,12 +14,12 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, distinct
 from rwf.errors import NotSparseError
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dense import DensePart, Smooth
 from rwf.inference.spike_slab.dictionary import NOTHING, Dictionary
 from rwf.inference.spike_slab.drawing import Pool, n_blocks, redraw
 from rwf.inference.spike_slab.reduction import DenseRows, reduced
-from rwf.inference.spike_slab.sampler import Levels, Prior, Sampler
+from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
 
 SLAB = 0.5
@@ -63,15 +63,17 @@ class Task:
 
     rows: Block
     x: Array
-    prior: Prior
+    prior: VariancePrior
     levels: Levels
     dense: DensePart
     always: DenseRows
 
-    def retuned_ratios(self, state: ChainState) -> Array:
+    def best_ratios(self, state: ChainState) -> Array:
         """Ratios of the dense part that suit a state."""
         dense = replace(self.dense, ratios=state.ratios)
-        return dense.retuned(self.rows, state.atoms, state.variances, state.noise_variance).ratios
+        return dense.with_best_ratios(
+            self.rows, state.atoms, state.variances, state.noise_variance
+        ).ratios
 
     @classmethod
     def of(cls, rows: Block, smooth: Smooth | None) -> Self:
@@ -97,7 +99,7 @@ class Task:
                 f"{len(x)} distinct inputs are too many for one dictionary. Use fit_windows."
             )
         variance, noise, blocks = spread(rows), neighbour_noise(rows), np.ones(n_blocks(x))
-        prior = Prior(SLAB * variance, NOISE * noise)
+        prior = VariancePrior(SLAB * variance, NOISE * noise)
         levels = Levels(noise, variance * blocks, 0.5 / len(x) * blocks)
         dense = DensePart.of(smooth, noise)
         return cls(rows, x, prior, levels, dense, DenseRows.of(dense.features, rows))
@@ -122,7 +124,7 @@ class Chain:
         More active atoms than ``most`` are an error, lest long sweeps be spent in vain.
         """
         for index in range(dictionaries):
-            ratios = self.task.retuned_ratios(self.state)
+            ratios = self.task.best_ratios(self.state)
             self.state = replace(self.state, ratios=ratios)
             pool, sampler = self.redraw(COPIES)
             if index == 0:
@@ -152,7 +154,7 @@ class Chain:
         """Another dictionary around the active atoms, and a sampler on it."""
         task = self.task
         pool = redraw(task.x, self.state.atoms, copies, self.rng)
-        columns = Columns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
+        columns = CompressedColumns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
         moments = reduced(columns, task.always, self.state.ratios)
         blocks = pool.dictionary.blocks
         return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)

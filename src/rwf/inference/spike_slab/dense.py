@@ -67,7 +67,7 @@ class DensePart:
         groups = np.append(0, 1 + smooth.groups)
         return cls(Stack((ConstantFeatures(), *smooth.features.maps)), ratios, groups)
 
-    def retuned(
+    def with_best_ratios(
         self, rows: Block, atoms: Dictionary, variances: Array, noise_variance: float
     ) -> Self:
         """Ratios of highest evidence, given active atoms and their slab variances.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rwf._types import Array, BoolArray, IntArray
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictionary
 
 LOCAL_KINDS = (CUSP, HAT, GABOR)
@@ -135,7 +135,7 @@ def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator
 
 def sees_several(dictionary: Dictionary, x: Array) -> BoolArray:
     """Which atoms see more than one of the sorted, distinct inputs, shape (m,)."""
-    runs = Columns.of(dictionary, x, np.ones(len(x))).runs
+    runs = CompressedColumns.of(dictionary, x, np.ones(len(x))).runs
     several = np.ones(dictionary.n_features, dtype=bool)
     if len(runs.starts):
         squares = np.append(runs.values**2, 0.0)  # so that an empty run at the end has a start

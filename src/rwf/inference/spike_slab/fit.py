@@ -30,7 +30,7 @@ class Schedule:
     Args:
         chains: independent chains.
         sweeps: sweeps on one dictionary.
-        settling: dictionaries of every chain whose draws are thrown away.
+        burn_in: dictionaries of every chain whose draws are thrown away.
         keeping: dictionaries whose draws are kept.
         attempts: how often the latter are done, each time instead of the former draws, until chains
             agree.
@@ -41,7 +41,7 @@ class Schedule:
 
     chains: int = 4
     sweeps: int = 20
-    settling: int = 6
+    burn_in: int = 6
     keeping: int = 8
     attempts: int = 3
     draws: int = 96
@@ -49,7 +49,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class SparseReport:
+class SamplerReport:
     """What happened while sampling.
 
     Args:
@@ -70,7 +70,7 @@ class SparseReport:
 
 
 @dataclass(frozen=True)
-class SparseFit:
+class SpikeSlabFit:
     """The atoms and states that were sampled; with moments over its features, it predicts.
 
     Args:
@@ -81,9 +81,9 @@ class SparseFit:
 
     features: Stack
     draws: tuple[Draw, ...]
-    report: SparseReport
+    report: SamplerReport
 
-    def same_as(self, other: SparseFit) -> bool:
+    def same_as(self, other: SpikeSlabFit) -> bool:
         """Whether both have the same columns and states."""
         probe = np.random.default_rng(0).normal(size=(8, 1))
         if len(self.draws) != len(other.draws) or not np.array_equal(
@@ -105,12 +105,12 @@ class SparseFit:
         return Mixture(self.draws, moments, output)
 
 
-def fit_sparse(
+def fit_spike_slab(
     rows: Block,
     rng: np.random.Generator,
     smooth: Smooth | None = None,
     schedule: Schedule | None = None,
-) -> SparseFit:
+) -> SpikeSlabFit:
     """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
 
     Args:
@@ -122,11 +122,11 @@ def fit_sparse(
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
     most = max(plan.most_active * len(task.rows), FEW)
-    in_parallel(lambda chain: chain.burn_in(plan.settling, plan.sweeps, most), chains)
+    in_parallel(lambda chain: chain.burn_in(plan.burn_in, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
     every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))
-    dictionaries = plan.settling
+    dictionaries = plan.burn_in
     for _ in range(plan.attempts):
         dictionaries += plan.keeping
         kept = in_parallel(lambda chain: chain.keep(plan.keeping, plan.sweeps, every), chains)
@@ -137,7 +137,7 @@ def fit_sparse(
         if converged:
             break
     states = [state for part in kept for state in part]
-    report = SparseReport(
+    report = SamplerReport(
         sweeps=dictionaries * plan.sweeps,
         dictionaries=dictionaries,
         noise_deviations=tuple(noise),
@@ -145,7 +145,7 @@ def fit_sparse(
         active=float(np.mean([len(state.variances) for state in states])),
         converged=converged,
     )
-    return SparseFit(*gather(states, task), report)
+    return SpikeSlabFit(*gather(states, task), report)
 
 
 def _halves(states: list[ChainState]) -> list[list[ChainState]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Posterior, Prediction
+from rwf.inference.posterior import Marginals, Posterior
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Mixture:
             mean[self.columns(draw)] += component.mean / len(self.draws)
         return mean
 
-    def predict(self, Z: Array) -> Prediction:
+    def predict(self, Z: Array) -> Marginals:
         """Mean and variance of y: the mean of the draws' variances plus the variance of means."""
         return _mixed([p.predict(Z[:, c]) for c, p in self._parts()])
 
@@ -96,7 +96,7 @@ class Mixture:
         C: Array = np.mean([p.covariance(Z[:, c]) for c, p in self._parts()], axis=0)
         return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
 
-    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
+    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Marginals:
         r"""Predictions of training rows as if each were unseen.
 
         A draw is the less likely without a row the better it predicts it: its share is in
@@ -129,10 +129,10 @@ class Mixture:
 _FIELDS = ("mean", "variance")
 
 
-def _mixed(parts: list[Prediction], shares: Array | None = None) -> Prediction:
+def _mixed(parts: list[Marginals], shares: Array | None = None) -> Marginals:
     """Mean and variance of a mixture; shares have shape (draws, n), or are equal."""
     means, variances = (np.stack([getattr(part, name) for part in parts]) for name in _FIELDS)
     weights = np.full(means.shape, 1.0 / len(parts)) if shares is None else shares
     mean = np.einsum("sn,sn->n", weights, means)
     within = np.einsum("sn,sn->n", weights, variances)
-    return Prediction(mean, within + np.einsum("sn,sn->n", weights, (means - mean) ** 2))
+    return Marginals(mean, within + np.einsum("sn,sn->n", weights, (means - mean) ** 2))

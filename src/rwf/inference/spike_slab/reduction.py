@@ -20,13 +20,13 @@ from scipy.linalg import solve_triangular
 from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.inference.moments import Features, Moments, accumulate, weighted
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.linalg.blas import whiten_rows
 from rwf.linalg.cholesky import factor_matrix
 
 
 @dataclass(frozen=True)
-class Effective:
+class EffectiveMoments:
     """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row.
 
     Args:
@@ -37,7 +37,7 @@ class Effective:
         n: total weight of the rows.
     """
 
-    columns: Columns
+    columns: CompressedColumns
     H: Array
     b: Array
     yty: float
@@ -67,7 +67,7 @@ class DenseRows:
         return cls(np.hstack(weighted(features, rows)), accumulate(features, [rows], 1))
 
 
-def reduced(columns: Columns, dense: DenseRows, ratios: Array) -> Effective:
+def reduced(columns: CompressedColumns, dense: DenseRows, ratios: Array) -> EffectiveMoments:
     """Effective moments of one output.
 
     Args:
@@ -81,4 +81,4 @@ def reduced(columns: Columns, dense: DenseRows, ratios: Array) -> Effective:
     whiten_rows(L, H)
     part = solve_triangular(L, inside.Zty[:, 0], lower=True)
     b = cross[:, -1] - H @ part
-    return Effective(columns, H, b, float(inside.yty[0] - part @ part), inside.n)
+    return EffectiveMoments(columns, H, b, float(inside.yty[0] - part @ part), inside.n)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf._types import Array, IntArray
-from rwf.inference.spike_slab.reduction import Effective
+from rwf.inference.spike_slab.reduction import EffectiveMoments
 from rwf.linalg.blas import cholesky_inverse, whiten_rows
 from rwf.linalg.cholesky import EPSILON, factor_matrix
 
@@ -41,7 +41,7 @@ SMALLEST = 1e-290
 
 
 @dataclass(frozen=True)
-class Prior:
+class VariancePrior:
     """Scales of the inverse-gamma priors, of shape one: v of slab variances, u of the noise."""
 
     slab: float
@@ -77,9 +77,9 @@ class Sampler:
 
     def __init__(
         self,
-        moments: Effective,
+        moments: EffectiveMoments,
         blocks: IntArray,
-        prior: Prior,
+        prior: VariancePrior,
         levels: Levels,
         active: IntArray,
         rng: np.random.Generator,

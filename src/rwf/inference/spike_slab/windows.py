@@ -20,10 +20,10 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, block_rows
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.inference.spike_slab.chain import LONGEST
 from rwf.inference.spike_slab.dense import Smooth
-from rwf.inference.spike_slab.fit import Schedule, SparseFit, fit_sparse
+from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
 LENGTH = 2000
@@ -49,7 +49,7 @@ class Window:
     high: float
     rise: tuple[float, float]
     fall: tuple[float, float]
-    fit: SparseFit
+    fit: SpikeSlabFit
 
     def share(self, x: Array) -> Array:
         """φ(x), shape (n,)."""
@@ -140,7 +140,7 @@ class WindowedMixture:
             mean[rows] += share * (Z @ self.mixtures[index].mean)
         return mean
 
-    def predict(self, X: Array) -> Prediction:
+    def predict(self, X: Array) -> Marginals:
         """Mean and variance of y. Where two windows meet, their difference counts as variance."""
         pieces = [
             (rows, share, self.mixtures[index].predict(Z))
@@ -151,9 +151,9 @@ class WindowedMixture:
             mean[rows] += share * p.mean
         for rows, share, p in pieces:
             variance[rows] += share * (p.variance + (p.mean - mean[rows]) ** 2)
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
-    def leave_one_out(self, rows: Block) -> Prediction:
+    def leave_one_out(self, rows: Block) -> Marginals:
         """Predictions of training rows as if each were unseen, by the window that each is in."""
         mean, variance, best = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
         for index, which, share, Z in self._pieces(rows.X):
@@ -162,7 +162,7 @@ class WindowedMixture:
             more = share > best[which]
             used = which[more]
             best[used], mean[used], variance[used] = share[more], p.mean[more], p.variance[more]
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
     def covariance(self, X: Array) -> Array:
         """Covariance of f at rows, without noise, shape (n, n). Windows are independent."""
@@ -202,7 +202,7 @@ def fit_windows(
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """A sparse fit of any length: as :func:`fit_sparse`, in one window or in several.
+    """A sparse fit of any length: as :func:`fit_spike_slab`, in one window or in several.
 
     Args:
         rows: X of shape (n, 1) and y of shape (n, 1), in any units.
@@ -217,7 +217,7 @@ def fit_windows(
     windows = []
     for left, right in itertools.pairwise(ends):
         part = rows_between(rows, left.low, right.high)
-        fit = fit_sparse(part, rng, smooth and smooth(part), schedule)
+        fit = fit_spike_slab(part, rng, smooth and smooth(part), schedule)
         windows.append(Window(left.low, right.high, left.fade, right.fade, fit))
     return WindowedFit(tuple(windows))
 

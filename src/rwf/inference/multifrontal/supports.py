@@ -22,7 +22,7 @@ from rwf.wavelets.base import TAIL
 from rwf.wavelets.radial import Bump, RadialWavelet
 
 if TYPE_CHECKING:
-    from rwf.inference.multifrontal._rows import Table
+    from rwf.inference.multifrontal._rows import ColumnTable
 
 MARGIN = 1e-9
 """Supports are taken as wider by this share, so that no rounding at their rim is ever missed."""
@@ -39,7 +39,7 @@ def support_radius(wavelet: Wavelet, d: int) -> float:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnSupports:
     """The columns of a stack of feature maps over d inputs.
 
     Args:
@@ -75,7 +75,7 @@ class Columns:
         widest = (1 + MARGIN) * support_radius(part.wavelet, self.n_inputs)
         return np.tile(widest * part.scales, part.wavelet.columns)
 
-    def table(self, order: IntArray) -> Table:
+    def table(self, order: IntArray) -> ColumnTable:
         """What compiled loops need to know of the columns, in another order."""
         from rwf.inference.multifrontal import _rows
 
@@ -103,7 +103,7 @@ class Columns:
                     kinds[its] = _rows.BUMP
                 inverse[its] = np.tile(1.0 / part.scales, w.columns)
                 factors[its] = len(part.scales) ** -0.5
-        return _rows.Table(
+        return _rows.ColumnTable(
             np.ascontiguousarray(self.centres[order]),
             np.minimum(self.radii, _rows.EVERYWHERE)[order],
             kinds[order],

@@ -26,7 +26,7 @@ WIDTHS = 2.0
 
 
 @dataclass(frozen=True)
-class Gaps:
+class GapReversion:
     """Where rows are missing.
 
     Args:
@@ -51,7 +51,7 @@ class Gaps:
         ends = np.concatenate([x[:1], x[wide + 1], [np.inf]])
         return cls(starts, ends, common)
 
-    def openness(self, x: Array) -> Array:
+    def prior_share(self, x: Array) -> Array:
         """The share of the signal's variance that comes back, shape (n,): zero among rows."""
         index = np.clip(np.searchsorted(self.ends, x), 0, len(self.ends) - 1)
         inside = np.minimum(x - self.starts[index], self.ends[index] - x)
