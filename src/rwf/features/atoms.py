@@ -24,23 +24,14 @@ LOG_WIDTH_BOUNDS = (-7.0, 3.0)
 
 @dataclass(frozen=True)
 class Atoms:
-    """Placed atoms.
+    """Placed atoms."""
 
-    Args:
-        draws: v, base draws of the scales in (0, 1), shape (m,).
-        shifts: t, shape (m, d).
-        middle: s_mid, the fixed geometric middle of the scale range.
-        log_lengths: log ℓ, shape (d,).
-        log_width: η; ``None`` if all atoms have the one scale s_mid.
-        ard: whether every column has its own length-scale to learn.
-    """
-
-    draws: Array
-    shifts: Array
-    middle: float
-    log_lengths: Array
-    log_width: float | None
-    ard: bool
+    draws: Array  # v, base draws of the scales in (0, 1), shape (m,)
+    shifts: Array  # t, shape (m, d)
+    middle: float  # s_mid, the fixed geometric middle of the scale range
+    log_lengths: Array  # log ℓ, shape (d,)
+    log_width: float | None  # η; ``None`` if all atoms have the one scale s_mid
+    ard: bool  # whether every column has its own length-scale to learn
 
     @classmethod
     def draw(

@@ -27,19 +27,13 @@ LARGEST_PHASE = 1e8
 
 @dataclass(frozen=True)
 class FourierFeatures(Fills):
-    """z(x) of m frequencies.
-
-    Args:
-        frequencies: ω, shape (m, d), for unit length-scales.
-        log_lengths: log ℓ, shape (d,).
-        ard: whether every column has its own length-scale to learn.
-    """
+    """z(x) of m frequencies."""
 
     local: ClassVar[bool] = False
 
-    frequencies: Array
-    log_lengths: Array
-    ard: bool = True
+    frequencies: Array  # ω, shape (m, d), for unit length-scales
+    log_lengths: Array  # log ℓ, shape (d,)
+    ard: bool = True  # whether every column has its own length-scale to learn
 
     @property
     def n_atoms(self) -> int:

@@ -38,20 +38,13 @@ MIXING_BOUNDS = (-5.0, 5.0)
 
 @dataclass(frozen=True)
 class HatMixture:
-    """k(x, x′) as a sum of blocks.
+    """k(x, x′) as a sum of blocks."""
 
-    Args:
-        log_variances: log a², shape (B,).
-        log_roughness: log ν, shape (B,).
-        log_lengths: log ℓ, shape (B, d).
-        ard: whether every column has its own length-scale to learn.
-        mixing: E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are.
-    """
-
-    log_variances: Array
-    log_roughness: Array
-    log_lengths: Array
-    ard: bool = True
+    log_variances: Array  # log a², shape (B,)
+    log_roughness: Array  # log ν, shape (B,)
+    log_lengths: Array  # log ℓ, shape (B, d)
+    ard: bool = True  # whether every column has its own length-scale to learn
+    # E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are
     mixing: Array | None = None
 
     @property
@@ -185,18 +178,12 @@ class NystromFeatures(Shapeless):
 
     That prior makes z(x)ᵀz(x′) the kernel k itself, projected on the span of the atoms, and the
     weights of z independent with unit variance.
-
-    Args:
-        kernel: k.
-        centers: T, shape (m, d).
-        L: shape (m, m), lower triangle.
-        jitter: what was added to the diagonal of K_TT.
     """
 
-    kernel: HatMixture
-    centers: Array
-    L: Array
-    jitter: float
+    kernel: HatMixture  # k
+    centers: Array  # T, shape (m, d)
+    L: Array  # shape (m, m), lower triangle
+    jitter: float  # what was added to the diagonal of K_TT
 
     @classmethod
     def at(cls, kernel: HatMixture, centers: Array, jitter: float) -> Self:

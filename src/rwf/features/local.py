@@ -17,21 +17,14 @@ from rwf.wavelets import Wavelet
 
 @dataclass(frozen=True)
 class LocalAtoms(Shapeless):
-    """z(x) of placed atoms, with no shape left to learn.
-
-    Args:
-        wavelet: ψ.
-        scales: s, shape (m,).
-        shifts: t, shape (m, d).
-        directions: unit vectors e, shape (m, d); used by oriented wavelets.
-    """
+    """z(x) of placed atoms, with no shape left to learn."""
 
     local: ClassVar[bool] = True
 
-    wavelet: Wavelet
-    scales: Array
-    shifts: Array
-    directions: Array
+    wavelet: Wavelet  # ψ
+    scales: Array  # s, shape (m,)
+    shifts: Array  # t, shape (m, d)
+    directions: Array  # unit vectors e, shape (m, d); used by oriented wavelets
 
     @classmethod
     def of_scale(cls, wavelet: Wavelet, scale: float, shifts: Array) -> Self:

@@ -23,19 +23,13 @@ from rwf.wavelets.measure import Measure
 
 @dataclass(frozen=True)
 class RidgeFeatures(Fills):
-    """z(x) of ridge atoms.
-
-    Args:
-        wavelet: ψ, used on the line.
-        atoms: shifts, scales and length-scales.
-        weights: w, shape (m, d).
-    """
+    """z(x) of ridge atoms."""
 
     local: ClassVar[bool] = True
 
-    wavelet: Wavelet
-    atoms: Atoms
-    weights: Array
+    wavelet: Wavelet  # ψ, used on the line
+    atoms: Atoms  # shifts, scales and length-scales
+    weights: Array  # w, shape (m, d)
 
     @property
     def n_atoms(self) -> int:

@@ -42,20 +42,14 @@ Normalization = Literal["peak", "energy"]
 
 @dataclass(frozen=True)
 class WaveletFeatures(Fills):
-    """z(x) of the atoms of one mother wavelet.
-
-    Args:
-        wavelet: ψ.
-        atoms: where the atoms sit and how wide they are.
-        directions: unit vectors e, shape (m, d); used by oriented wavelets.
-        normalization: "peak", ψ as written, or "energy", unit L² norm for every atom.
-    """
+    """z(x) of the atoms of one mother wavelet."""
 
     local: ClassVar[bool] = True
 
-    wavelet: Wavelet
-    atoms: Atoms
-    directions: Array
+    wavelet: Wavelet  # ψ
+    atoms: Atoms  # where the atoms sit and how wide they are
+    directions: Array  # unit vectors e, shape (m, d); used by oriented wavelets
+    # "peak", ψ as written, or "energy", unit L² norm for every atom
     normalization: Normalization = "peak"
 
     @property

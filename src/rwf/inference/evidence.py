@@ -63,19 +63,12 @@ class DifferentiableFeatures(Features, Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) of all outputs together, and its gradient.
+    """log p(y) of all outputs together, and its gradient."""
 
-    Args:
-        value: log p(y).
-        log_noise: gradient by log σ² of each output, shape (k,).
-        log_priors: gradient by the log prior variance of each group, which the outputs share.
-        theta: gradient by the shape parameters.
-    """
-
-    value: float
-    log_noise: Array
-    log_priors: Array
-    theta: Array
+    value: float  # log p(y)
+    log_noise: Array  # gradient by log σ² of each output, shape (k,)
+    log_priors: Array  # gradient by the log prior variance of each group, which the outputs share
+    theta: Array  # gradient by the shape parameters
 
 
 def evidence(

@@ -30,19 +30,12 @@ class DifferentiableKernel(Protocol):
 
 @dataclass(frozen=True)
 class ExactEvidence:
-    """log p(y) of all outputs together, and its gradient.
+    """log p(y) of all outputs together, and its gradient."""
 
-    Args:
-        value: log p(y).
-        log_noise: gradient by log σ² of each output, shape (k,).
-        log_priors: gradient by the log prior variance of each group of trend columns.
-        theta: gradient by the kernel's parameters.
-    """
-
-    value: float
-    log_noise: Array
-    log_priors: Array
-    theta: Array
+    value: float  # log p(y)
+    log_noise: Array  # gradient by log σ² of each output, shape (k,)
+    log_priors: Array  # gradient by the log prior variance of each group of trend columns
+    theta: Array  # gradient by the kernel's parameters
 
 
 def exact_evidence(

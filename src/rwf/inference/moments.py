@@ -69,21 +69,13 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True)
 class Moments:
-    """Gram form.
+    """Gram form."""
 
-    Args:
-        ZtZ: G, shape (p, p).
-        Zty: b, shape (p, k) for k outputs.
-        yty: yᵀy of each output, shape (k,).
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-
-    ZtZ: Array
-    Zty: Array
-    yty: Array
-    n: float
-    log_volume: float = 0.0
+    ZtZ: Array  # G, shape (p, p)
+    Zty: Array  # b, shape (p, k) for k outputs
+    yty: Array  # yᵀy of each output, shape (k,)
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @property
     def n_outputs(self) -> int:
@@ -148,19 +140,12 @@ class Moments:
 
 @dataclass(frozen=True)
 class RootMoments:
-    """Square-root form.
+    """Square-root form."""
 
-    Args:
-        R: upper triangle of the QR decomposition of [Z y], shape (p + k, p + k).
-        n: number of rows, or their total weight.
-        n_outputs: k.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-
-    R: Array
-    n: float
-    n_outputs: int
-    log_volume: float = 0.0
+    R: Array  # upper triangle of the QR decomposition of [Z y], shape (p + k, p + k)
+    n: float  # number of rows, or their total weight
+    n_outputs: int  # k
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     def __add__(self, other: RootMoments) -> RootMoments:
         return RootMoments(

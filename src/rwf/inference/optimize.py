@@ -16,19 +16,12 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where a climb ended, and what it took.
+    """Where a climb ended, and what it took."""
 
-    Args:
-        x: the highest point found, shape (k,).
-        value: f(x).
-        iterations: steps taken.
-        evaluations: how often f and its gradient were computed.
-    """
-
-    x: Array
-    value: float
-    iterations: int
-    evaluations: int
+    x: Array  # the highest point found, shape (k,)
+    value: float  # f(x)
+    iterations: int  # steps taken
+    evaluations: int  # how often f and its gradient were computed
 
 
 def maximize(

@@ -35,25 +35,15 @@ def normal_log_density(error: Array, variance: Array) -> Array:
 
 @dataclass(frozen=True)
 class Posterior:
-    """p(w | y) for one output.
+    """p(w | y) for one output."""
 
-    Args:
-        whitened_mean: Λ^{-½}m, shape (p,).
-        factor: the triangular factor of M.
-        prior_variances: the diagonal of Λ, shape (p,).
-        noise_variance: σ².
-        rss: ‖y - Zm‖².
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-
-    whitened_mean: Array
-    factor: Factor
-    prior_variances: Array
-    noise_variance: float
-    rss: float
-    n: float
-    log_volume: float = 0.0
+    whitened_mean: Array  # Λ^{-½}m, shape (p,)
+    factor: Factor  # the triangular factor of M
+    prior_variances: Array  # the diagonal of Λ, shape (p,)
+    noise_variance: float  # σ²
+    rss: float  # ‖y - Zm‖²
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @property
     def mean(self) -> Array:

@@ -24,24 +24,15 @@ Point = TypeVar("Point")
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one start, or of one way to tie prior variances.
+    """What became of one start, or of one way to tie prior variances."""
 
-    Args:
-        log_evidence_per_row: what it reached.
-        iterations: steps it took.
-        seconds: wall-clock seconds.
-        chosen: whether it is the one that was kept.
-        at_bounds: parameters that ended on their bounds.
-        name: what was tried, where it was not just another start.
-        held_out: log density per row of rows that were kept back, where these decided.
-    """
-
-    log_evidence_per_row: float
-    iterations: int
-    seconds: float
-    chosen: bool = False
-    at_bounds: tuple[str, ...] = ()
-    name: str = ""
+    log_evidence_per_row: float  # what it reached
+    iterations: int  # steps it took
+    seconds: float  # wall-clock seconds
+    chosen: bool = False  # whether it is the one that was kept
+    at_bounds: tuple[str, ...] = ()  # parameters that ended on their bounds
+    name: str = ""  # what was tried, where it was not just another start
+    # log density per row of rows that were kept back, where these decided
     held_out: float | None = None
 
 

@@ -38,15 +38,10 @@ MANY_ROWS = 128
 
 @dataclass(frozen=True)
 class Factor:
-    """M = LLᵀ.
+    """M = LLᵀ."""
 
-    Args:
-        L: lower triangle in Fortran's order, shape (p, p).
-        jitter: what was added to the diagonal of M to make it positive definite.
-    """
-
-    L: Array
-    jitter: float = 0.0
+    L: Array  # lower triangle in Fortran's order, shape (p, p)
+    jitter: float = 0.0  # what was added to the diagonal of M to make it positive definite
 
     @property
     def log_determinant(self) -> float:

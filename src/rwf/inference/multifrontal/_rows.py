@@ -20,27 +20,16 @@ EVERYWHERE = 1e150
 
 
 class ColumnTable(NamedTuple):
-    """The columns, in the order of the tree.
+    """The columns, in the order of the tree."""
 
-    Args:
-        centres: t, shape (p, d).
-        radii: how far from its centre a column may differ from zero, shape (p,).
-        kinds: its formula, shape (p,).
-        inverse: 1/s, shape (p,).
-        factors: what multiplies the profile, shape (p,).
-        curvatures: c of a hat, shape (p,).
-        orders: order of a compact hat, or the input of a linear column, shape (p,).
-        tail: squared radius at which a Gaussian envelope ends.
-    """
-
-    centres: Array
-    radii: Array
-    kinds: IntArray
-    inverse: Array
-    factors: Array
-    curvatures: Array
-    orders: IntArray
-    tail: float
+    centres: Array  # t, shape (p, d)
+    radii: Array  # how far from its centre a column may differ from zero, shape (p,)
+    kinds: IntArray  # its formula, shape (p,)
+    inverse: Array  # 1/s, shape (p,)
+    factors: Array  # what multiplies the profile, shape (p,)
+    curvatures: Array  # c of a hat, shape (p,)
+    orders: IntArray  # order of a compact hat, or the input of a linear column, shape (p,)
+    tail: float  # squared radius at which a Gaussian envelope ends
 
 
 @compiled

@@ -24,14 +24,10 @@ CELL_ROWS = 256
 
 @dataclass(frozen=True)
 class AtomTree:
-    """The columns of a stack, and the tree on which they stand.
+    """The columns of a stack, and the tree on which they stand."""
 
-    Args:
-        columns: supports and values of the columns.
-        dissection: the tree; it depends on supports alone, so that statistics of any rows add.
-    """
-
-    columns: ColumnSupports
+    columns: ColumnSupports  # supports and values of the columns
+    # the tree; it depends on supports alone, so that statistics of any rows add
     dissection: Dissection
 
     @classmethod

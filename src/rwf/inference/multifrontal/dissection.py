@@ -37,27 +37,17 @@ class Dissection:
     """The tree, as arrays over nodes and over the entries of their lists.
 
     Columns are numbered in the order of the tree, in which a node's own are a range.
-
-    Args:
-        order: the original number of every column, shape (p,).
-        axes: the input at which a node is cut, -1 for leaves, shape (nodes,).
-        cuts: where it is cut; what is smaller goes left, shape (nodes,).
-        right: the right child, shape (nodes,).
-        parents: shape (nodes,); -1 for the root.
-        own_starts: where a node's own columns begin, shape (nodes + 1,).
-        list_starts: where its list begins in ``lists``, shape (nodes + 1,).
-        lists: columns of all lists.
-        places: of every boundary entry, its place in the list of the parent; -1 for own columns.
     """
 
-    order: IntArray
-    axes: IntArray
-    cuts: Array
-    right: IntArray
-    parents: IntArray
-    own_starts: IntArray
-    list_starts: IntArray
-    lists: IntArray
+    order: IntArray  # the original number of every column, shape (p,)
+    axes: IntArray  # the input at which a node is cut, -1 for leaves, shape (nodes,)
+    cuts: Array  # where it is cut; what is smaller goes left, shape (nodes,)
+    right: IntArray  # the right child, shape (nodes,)
+    parents: IntArray  # shape (nodes,); -1 for the root
+    own_starts: IntArray  # where a node's own columns begin, shape (nodes + 1,)
+    list_starts: IntArray  # where its list begins in ``lists``, shape (nodes + 1,)
+    lists: IntArray  # columns of all lists
+    # of every boundary entry, its place in the list of the parent; -1 for own columns
     places: IntArray
 
     @property

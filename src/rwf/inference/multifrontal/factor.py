@@ -19,17 +19,11 @@ from rwf.linalg.threads import one_blas_thread
 
 @dataclass(frozen=True)
 class TreeFactor:
-    """M = LLᵀ, by nodes.
+    """M = LLᵀ, by nodes."""
 
-    Args:
-        dissection: the tree.
-        panels: of every node L⁻¹ above X, shape (list, own), in Fortran's order.
-        jitter: what was added to the diagonal of M to make it positive definite.
-    """
-
-    dissection: Dissection
-    panels: Array
-    jitter: float = 0.0
+    dissection: Dissection  # the tree
+    panels: Array  # of every node L⁻¹ above X, shape (list, own), in Fortran's order
+    jitter: float = 0.0  # what was added to the diagonal of M to make it positive definite
 
     def panel(self, v: int) -> Array:
         """L⁻¹ above X of a node; one line per own column."""

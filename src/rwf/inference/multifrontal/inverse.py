@@ -32,15 +32,10 @@ STRIP = 192
 
 @dataclass(frozen=True)
 class SelectedInverse:
-    """Parts of M⁻¹, in the order of the tree.
+    """Parts of M⁻¹, in the order of the tree."""
 
-    Args:
-        diagonal: shape (p,).
-        leaves: its lower triangle over the list of every leaf, packed; empty if not asked for.
-    """
-
-    diagonal: Array
-    leaves: Array
+    diagonal: Array  # shape (p,)
+    leaves: Array  # its lower triangle over the list of every leaf, packed; empty if not asked for
 
 
 def selected_inverse(factor: TreeFactor, *, leaves: bool = True) -> SelectedInverse:

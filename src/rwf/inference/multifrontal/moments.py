@@ -31,23 +31,14 @@ cells are small and yet have enough rows."""
 
 @dataclass(frozen=True)
 class TreeMoments:
-    """Gram form, by leaf.
+    """Gram form, by leaf."""
 
-    Args:
-        tree: the columns and their dissection.
-        grams: lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed.
-        Zty: b in the original order of columns, shape (p, k) for k outputs.
-        yty: yᵀy of each output, shape (k,).
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-
-    tree: AtomTree
-    grams: Array
-    Zty: Array
-    yty: Array
-    n: float
-    log_volume: float = 0.0
+    tree: AtomTree  # the columns and their dissection
+    grams: Array  # lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed
+    Zty: Array  # b in the original order of columns, shape (p, k) for k outputs
+    yty: Array  # yᵀy of each output, shape (k,)
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @classmethod
     def empty(cls, tree: AtomTree, n_outputs: int) -> TreeMoments:

@@ -25,27 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreePosterior:
-    """p(w | y) for one output; arrays by column are in the original order.
+    """p(w | y) for one output; arrays by column are in the original order."""
 
-    Args:
-        tree: the columns and their dissection.
-        whitened_mean: Λ^{-½}m, shape (p,).
-        factor: the factor of M on the tree.
-        prior_variances: the diagonal of Λ, shape (p,).
-        noise_variance: σ².
-        rss: ‖y - Zm‖².
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-
-    tree: AtomTree
-    whitened_mean: Array
-    factor: TreeFactor
-    prior_variances: Array
-    noise_variance: float
-    rss: float
-    n: float
-    log_volume: float = 0.0
+    tree: AtomTree  # the columns and their dissection
+    whitened_mean: Array  # Λ^{-½}m, shape (p,)
+    factor: TreeFactor  # the factor of M on the tree
+    prior_variances: Array  # the diagonal of Λ, shape (p,)
+    noise_variance: float  # σ²
+    rss: float  # ‖y - Zm‖²
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @classmethod
     def of(

@@ -40,15 +40,10 @@ def support_radius(wavelet: Wavelet, d: int) -> float:
 
 @dataclass(frozen=True)
 class ColumnSupports:
-    """The columns of a stack of feature maps over d inputs.
+    """The columns of a stack of feature maps over d inputs."""
 
-    Args:
-        features: the stack.
-        n_inputs: d.
-    """
-
-    features: Stack
-    n_inputs: int
+    features: Stack  # the stack
+    n_inputs: int  # d
 
     @cached_property
     def centres(self) -> Array:

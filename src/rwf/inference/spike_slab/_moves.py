@@ -26,45 +26,26 @@ LARGEST_EXPONENT = 600.0
 
 
 class Terms(NamedTuple):
-    """What the moves take as given.
+    """What the moves take as given."""
 
-    Args:
-        columns: all m atoms at the rows.
-        H: what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p).
-        noise_precision: β.
-        precisions: α of every atom, shape (m,).
-        odds: ω of every atom, shape (m,).
-    """
-
-    columns: Runs
-    H: Array
-    noise_precision: float
-    precisions: Array
-    odds: Array
+    columns: Runs  # all m atoms at the rows
+    H: Array  # what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p)
+    noise_precision: float  # β
+    precisions: Array  # α of every atom, shape (m,)
+    odds: Array  # ω of every atom, shape (m,)
 
 
 class State(NamedTuple):
-    """What the moves change. Only the first ``size`` entries of the active set count.
+    """What the moves change. Only the first ``size`` entries of the active set count."""
 
-    Args:
-        size: the number of active atoms, shape (1,).
-        active: their indices, shape (capacity,).
-        rows: their rows of G, shape (capacity, m).
-        place: where an atom is among the active ones, or -1, shape (m,).
-        Sigma: Σ, shape (capacity, capacity).
-        mean: m, shape (capacity,).
-        S: shape (m,).
-        Q: shape (m,).
-    """
-
-    size: IntArray
-    active: IntArray
-    rows: Array
-    place: IntArray
-    Sigma: Array
-    mean: Array
-    S: Array
-    Q: Array
+    size: IntArray  # the number of active atoms, shape (1,)
+    active: IntArray  # their indices, shape (capacity,)
+    rows: Array  # their rows of G, shape (capacity, m)
+    place: IntArray  # where an atom is among the active ones, or -1, shape (m,)
+    Sigma: Array  # Σ, shape (capacity, capacity)
+    mean: Array  # m, shape (capacity,)
+    S: Array  # shape (m,)
+    Q: Array  # shape (m,)
 
 
 @compiled

@@ -50,23 +50,14 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Task:
-    """What all chains have in common.
+    """What all chains have in common."""
 
-    Args:
-        rows: sorted by their input, equal ones joined, y without its mean.
-        x: the distinct inputs, shape (n,).
-        prior: of variances.
-        levels: hyperparameters to start with.
-        dense: the columns that are always in.
-        always: these columns at the rows.
-    """
-
-    rows: Block
-    x: Array
-    prior: VariancePrior
-    levels: Levels
-    dense: DensePart
-    always: DenseRows
+    rows: Block  # sorted by their input, equal ones joined, y without its mean
+    x: Array  # the distinct inputs, shape (n,)
+    prior: VariancePrior  # of variances
+    levels: Levels  # hyperparameters to start with
+    dense: DensePart  # the columns that are always in
+    always: DenseRows  # these columns at the rows
 
     def best_ratios(self, state: ChainState) -> Array:
         """Ratios of the dense part that suit a state."""

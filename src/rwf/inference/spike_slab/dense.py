@@ -29,32 +29,20 @@ CONSTANT_RATIO = 1e8
 
 @dataclass(frozen=True)
 class Smooth:
-    """A smooth part under the sparse one.
+    """A smooth part under the sparse one."""
 
-    Args:
-        features: its columns.
-        prior_variances: where tuning starts, shape (p,), in the units of y².
-        groups: columns of a group keep the proportions of their variances, shape (p,).
-    """
-
-    features: Stack
-    prior_variances: Array
-    groups: IntArray
+    features: Stack  # its columns
+    prior_variances: Array  # where tuning starts, shape (p,), in the units of y²
+    groups: IntArray  # columns of a group keep the proportions of their variances, shape (p,)
 
 
 @dataclass(frozen=True)
 class DensePart:
-    """Constant and smooth columns.
+    """Constant and smooth columns."""
 
-    Args:
-        features: the constant first.
-        ratios: the diagonal of R, shape (1 + p,).
-        groups: shape (1 + p,); group 0 is the constant, whose ratio stays.
-    """
-
-    features: Stack
-    ratios: Array
-    groups: IntArray
+    features: Stack  # the constant first
+    ratios: Array  # the diagonal of R, shape (1 + p,)
+    groups: IntArray  # shape (1 + p,); group 0 is the constant, whose ratio stays
 
     @classmethod
     def of(cls, smooth: Smooth | None, noise_variance: float) -> Self:

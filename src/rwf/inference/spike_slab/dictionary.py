@@ -32,23 +32,14 @@ REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])
 
 @dataclass(frozen=True)
 class Dictionary(Shapeless):
-    """z(x) of m atoms, as a feature map without shape parameters.
+    """z(x) of m atoms, as a feature map without shape parameters."""
 
-    Args:
-        kinds: shape (m,).
-        scales: s, shape (m,), positive; one for steps.
-        shifts: t, shape (m,).
-        frequencies: F, shape (m,); used by Gabor atoms, as is P.
-        phases: P, shape (m,).
-        blocks: the block of every atom, shape (m,): atoms of a block share one slab.
-    """
-
-    kinds: IntArray
-    scales: Array
-    shifts: Array
-    frequencies: Array
-    phases: Array
-    blocks: IntArray
+    kinds: IntArray  # shape (m,)
+    scales: Array  # s, shape (m,), positive; one for steps
+    shifts: Array  # t, shape (m,)
+    frequencies: Array  # F, shape (m,); used by Gabor atoms, as is P
+    phases: Array  # P, shape (m,)
+    blocks: IntArray  # the block of every atom, shape (m,): atoms of a block share one slab
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

@@ -48,15 +48,10 @@ def n_blocks(x: Array) -> int:
 
 @dataclass(frozen=True)
 class Pool:
-    """Atoms to choose from.
+    """Atoms to choose from."""
 
-    Args:
-        dictionary: local atoms, then steps.
-        active: indices of those that are active.
-    """
-
-    dictionary: Dictionary
-    active: IntArray
+    dictionary: Dictionary  # local atoms, then steps
+    active: IntArray  # indices of those that are active
 
 
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:

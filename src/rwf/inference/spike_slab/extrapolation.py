@@ -27,17 +27,11 @@ WIDTHS = 2.0
 
 @dataclass(frozen=True)
 class GapReversion:
-    """Where rows are missing.
+    """Where rows are missing."""
 
-    Args:
-        starts: where each begins, ascending; the first is -∞, beyond the data.
-        ends: where each ends; the last is ∞.
-        common: g.
-    """
-
-    starts: Array
-    ends: Array
-    common: float
+    starts: Array  # where each begins, ascending; the first is -∞, beyond the data
+    ends: Array  # where each ends; the last is ∞
+    common: float  # g
 
     @classmethod
     def between(cls, x: Array) -> Self:

@@ -25,63 +25,39 @@ FEW = 50
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to sample.
+    """How long to sample."""
 
-    Args:
-        chains: independent chains.
-        sweeps: sweeps on one dictionary.
-        burn_in: dictionaries of every chain whose draws are thrown away.
-        keeping: dictionaries whose draws are kept.
-        attempts: how often the latter are done, each time instead of the former draws, until chains
-            agree.
-        draws: states to keep in all.
-        most_active: active atoms per row beyond which to give up with an error, but not while
-            they are no more than FEW.
-    """
-
-    chains: int = 4
-    sweeps: int = 20
-    burn_in: int = 6
-    keeping: int = 8
+    chains: int = 4  # independent chains
+    sweeps: int = 20  # sweeps on one dictionary
+    burn_in: int = 6  # dictionaries of every chain whose draws are thrown away
+    keeping: int = 8  # dictionaries whose draws are kept
+    # how often the latter are done, each time instead of the former draws, until chains agree
     attempts: int = 3
-    draws: int = 96
+    draws: int = 96  # states to keep in all
+    # active atoms per row beyond which to give up with an error, but not while they are no more
+    # than FEW
     most_active: float = np.inf
 
 
 @dataclass(frozen=True)
 class SamplerReport:
-    """What happened while sampling.
+    """What happened while sampling."""
 
-    Args:
-        sweeps: of each chain.
-        dictionaries: of each chain.
-        noise_deviations: σ of every chain, in the mean over its draws.
-        scores: log density of rows left out, in the mean over rows, of every chain.
-        active: active atoms, in the mean over all draws.
-        converged: whether chains agree in both.
-    """
-
-    sweeps: int
-    dictionaries: int
-    noise_deviations: tuple[float, ...]
-    scores: tuple[float, ...]
-    active: float
-    converged: bool
+    sweeps: int  # of each chain
+    dictionaries: int  # of each chain
+    noise_deviations: tuple[float, ...]  # σ of every chain, in the mean over its draws
+    scores: tuple[float, ...]  # log density of rows left out, in the mean over rows, of every chain
+    active: float  # active atoms, in the mean over all draws
+    converged: bool  # whether chains agree in both
 
 
 @dataclass(frozen=True)
 class SpikeSlabFit:
-    """The atoms and states that were sampled; with moments over its features, it predicts.
+    """The atoms and states that were sampled; with moments over its features, it predicts."""
 
-    Args:
-        features: atoms of all draws, the constant, and the smooth part.
-        draws: the states.
-        report: how they were found.
-    """
-
-    features: Stack
-    draws: tuple[Draw, ...]
-    report: SamplerReport
+    features: Stack  # atoms of all draws, the constant, and the smooth part
+    draws: tuple[Draw, ...]  # the states
+    report: SamplerReport  # how they were found
 
     def same_as(self, other: SpikeSlabFit) -> bool:
         """Whether both have the same columns and states."""

@@ -20,34 +20,21 @@ from rwf.inference.posterior import Marginals, Posterior
 
 @dataclass(frozen=True)
 class Draw:
-    """A state of the sampler.
+    """A state of the sampler."""
 
-    Args:
-        atoms: columns of the active atoms among those of all draws, shape (k,).
-        variances: their slab variances, shape (k,).
-        noise_variance: σ².
-        ratios: prior variances of the dense columns over σ², shape (p,).
-    """
-
-    atoms: IntArray
-    variances: Array
-    noise_variance: float
-    ratios: Array
+    atoms: IntArray  # columns of the active atoms among those of all draws, shape (k,)
+    variances: Array  # their slab variances, shape (k,)
+    noise_variance: float  # σ²
+    ratios: Array  # prior variances of the dense columns over σ², shape (p,)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """p(f | y) for one output.
+    """p(f | y) for one output."""
 
-    Args:
-        draws: equally likely states.
-        moments: over the atoms of all draws, followed by the dense columns.
-        output: the column of y.
-    """
-
-    draws: tuple[Draw, ...]
-    moments: Moments
-    output: int = 0
+    draws: tuple[Draw, ...]  # equally likely states
+    moments: Moments  # over the atoms of all draws, followed by the dense columns
+    output: int = 0  # the column of y
 
     def columns(self, draw: Draw) -> IntArray:
         """The columns that a draw uses: its atoms, and the dense ones, which come last."""

@@ -27,21 +27,13 @@ from rwf.linalg.cholesky import factor_matrix
 
 @dataclass(frozen=True)
 class EffectiveMoments:
-    """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row.
+    """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row."""
 
-    Args:
-        columns: Z.
-        H: G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p).
-        b: shape (m,).
-        yty: a number.
-        n: total weight of the rows.
-    """
-
-    columns: CompressedColumns
-    H: Array
-    b: Array
-    yty: float
-    n: float
+    columns: CompressedColumns  # Z
+    H: Array  # G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p)
+    b: Array  # shape (m,)
+    yty: float  # a number
+    n: float  # total weight of the rows
 
     @property
     def diagonal(self) -> Array:
@@ -52,15 +44,10 @@ class EffectiveMoments:
 
 @dataclass(frozen=True)
 class DenseRows:
-    """The dense columns at the rows.
+    """The dense columns at the rows."""
 
-    Args:
-        Zy: √v[Z_d y], shape (n, p + 1).
-        moments: of the dense columns.
-    """
-
-    Zy: Array
-    moments: Moments
+    Zy: Array  # √v[Z_d y], shape (n, p + 1)
+    moments: Moments  # of the dense columns
 
     @classmethod
     def of(cls, features: Features, rows: Block) -> Self:

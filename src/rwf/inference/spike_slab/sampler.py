@@ -50,17 +50,11 @@ class VariancePrior:
 
 @dataclass(frozen=True)
 class Levels:
-    """Hyperparameters of one draw.
+    """Hyperparameters of one draw."""
 
-    Args:
-        noise_variance: σ².
-        slabs: τ of every block, shape (g,).
-        odds: π/(1 - π) of every block, shape (g,).
-    """
-
-    noise_variance: float
-    slabs: Array
-    odds: Array
+    noise_variance: float  # σ²
+    slabs: Array  # τ of every block, shape (g,)
+    odds: Array  # π/(1 - π) of every block, shape (g,)
 
 
 class Sampler:

@@ -35,21 +35,15 @@ MARGIN = 100
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the line that a fit is for.
+    """The part of the line that a fit is for."""
 
-    Args:
-        low: where its rows begin.
-        high: where they end.
-        rise: the interval in which φ goes from zero to one; infinite for the first window.
-        fall: the interval in which φ goes back to zero; infinite for the last one.
-        fit: atoms and draws.
-    """
-
-    low: float
-    high: float
+    low: float  # where its rows begin
+    high: float  # where they end
+    # the interval in which φ goes from zero to one; infinite for the first window
     rise: tuple[float, float]
+    # the interval in which φ goes back to zero; infinite for the last one
     fall: tuple[float, float]
-    fit: SpikeSlabFit
+    fit: SpikeSlabFit  # atoms and draws
 
     def share(self, x: Array) -> Array:
         """φ(x), shape (n,)."""
@@ -104,15 +98,10 @@ class WindowedFit:
 
 @dataclass(frozen=True)
 class WindowedMixture:
-    """p(f | y) of all windows.
+    """p(f | y) of all windows."""
 
-    Args:
-        windows: where they are.
-        moments: what they have seen.
-    """
-
-    windows: tuple[Window, ...]
-    moments: WindowMoments
+    windows: tuple[Window, ...]  # where they are
+    moments: WindowMoments  # what they have seen
 
     @cached_property
     def mixtures(self) -> tuple[Mixture, ...]:
