@@ -9,7 +9,6 @@ equal rows, whose evidence differs from that of one row with noise σ²/w by a t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from rwf._types import Array, FloatArray, IntArray
 from rwf.data.rows import Block
+from rwf.inference.evidence import Evidence
 from rwf.linalg.cholesky import factor_matrix
 
 
@@ -28,16 +28,6 @@ class DifferentiableKernel(Protocol):
     def pull_back(self, X: Array, G: Array) -> Array: ...
 
 
-@dataclass(frozen=True)
-class ExactEvidence:
-    """log p(y) of all outputs together, and its gradient."""
-
-    value: float  # log p(y)
-    log_noise: Array  # gradient by log σ² of each output, shape (k,)
-    log_priors: Array  # gradient by the log prior variance of each group of trend columns
-    theta: Array  # gradient by the kernel's parameters
-
-
 def exact_evidence(
     kernel: DifferentiableKernel,
     rows: Block,
@@ -45,7 +35,7 @@ def exact_evidence(
     groups: IntArray,
     log_priors: Array,
     log_noise: Array,
-) -> ExactEvidence:
+) -> Evidence:
     """The evidence of weighted rows, with all gradients.
 
     Args:
@@ -73,4 +63,4 @@ def exact_evidence(
         G += by_K
     per_column = np.einsum("nq,nq->q", scaled, G @ scaled)
     d_priors = np.bincount(groups, weights=per_column, minlength=len(log_priors))
-    return ExactEvidence(value, d_noise, d_priors.astype(np.float64), kernel.pull_back(rows.X, G))
+    return Evidence(value, d_noise, d_priors.astype(np.float64), kernel.pull_back(rows.X, G))

@@ -12,6 +12,7 @@ whole functions, and the evidence.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,10 +20,13 @@ from scipy.linalg import solve_triangular
 from rwf._types import Array
 from rwf.linalg.cholesky import Factor, factor_rows
 
+if TYPE_CHECKING:
+    from rwf.inference.multifrontal.factor import TreeFactor
+
 
 @dataclass(frozen=True)
 class Marginals:
-    """Mean and variance of y at n rows, noise included."""
+    """Mean and variance at n rows, one output."""
 
     mean: Array
     variance: Array
@@ -34,21 +38,26 @@ def normal_log_density(error: Array, variance: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """p(w | y) for one output."""
+class WeightPosterior:
+    """p(w | y) for one output, by either solver."""
 
     whitened_mean: Array  # Λ^{-½}m, shape (p,)
-    factor: Factor  # the triangular factor of M
+    factor: Factor | TreeFactor  # the triangular factor of M
     prior_variances: Array  # the diagonal of Λ, shape (p,)
     noise_variance: float  # σ²
     rss: float  # ‖y - Zm‖²
     n: float  # number of rows, or their total weight
-    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
+    log_volume: float = 0.0  # Σ log v of the rows, if their noise is heteroscedastic
+
+    @property
+    def scale(self) -> Array:
+        """The diagonal of Λ^½, shape (p,)."""
+        return np.sqrt(self.prior_variances)
 
     @property
     def mean(self) -> Array:
         """m, shape (p,)."""
-        return np.sqrt(self.prior_variances) * self.whitened_mean
+        return self.scale * self.whitened_mean
 
     @property
     def log_evidence(self) -> float:
@@ -61,15 +70,37 @@ class Posterior:
             + self.log_volume
         )
 
+    def unseen(self, f: Marginals, y: Array, weights: Array, noise: Array | float) -> Marginals:
+        """Each training row predicted from the others, by its leverage, from the marginals of f."""
+        own = self.noise_variance * noise
+        rest = np.maximum(1.0 - weights * f.variance / own, 1e-12)
+        return Marginals(y - (y - f.mean) / rest, f.variance / rest + own)
+
+    def rescaled(self, factor: float) -> Self:
+        """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
+        return replace(
+            self,
+            whitened_mean=self.whitened_mean / np.sqrt(factor),
+            prior_variances=self.prior_variances * factor,
+            noise_variance=self.noise_variance * factor,
+        )
+
+
+@dataclass(frozen=True)
+class Posterior(WeightPosterior):
+    """p(w | y) for one output, from one dense factor."""
+
+    factor: Factor
+
     def _whiten(self, Z: Array, room: Array | None = None) -> Array:
         """Rows L⁻¹Λ^½z, shape (n, p): their squared norms are the variances of f."""
         V = np.empty(Z.shape) if room is None else room[: len(Z)]
-        np.multiply(Z, np.sqrt(self.prior_variances), out=V)
+        np.multiply(Z, self.scale, out=V)
         self.factor.whiten(V)
         return V
 
     def predict(self, Z: Array, noise: Array | float = 1.0, room: Array | None = None) -> Marginals:
-        """Prediction at rows, whose noise variance is σ² times ``noise``.
+        """Marginals of y at rows, whose noise variance is σ² times ``noise``.
 
         Callers with many blocks of rows give ``room`` for as many to work in.
         """
@@ -85,39 +116,24 @@ class Posterior:
     def leave_one_out(
         self, Z: Array, y: Array, weights: Array, noise: Array | float = 1.0
     ) -> Marginals:
-        """Predictions of training rows as if each were unseen, by their leverages; no refit."""
+        """Marginals of training rows as if each were unseen, without a refit."""
         V = self._whiten(Z)
-        variance = np.einsum("np,np->n", V, V)
-        own = self.noise_variance * noise
-        rest = np.maximum(1.0 - weights * variance / own, 1e-12)
-        residual = (y - Z @ self.mean) / rest
-        return Marginals(y - residual, variance / rest + own)
+        return self.unseen(Marginals(Z @ self.mean, np.einsum("np,np->n", V, V)), y, weights, noise)
 
     def refined(self, Ztr: Array) -> Posterior:
         """The same with one step of refinement of its mean, from Zᵀ(y - Zm) of the rows."""
-        scale = np.sqrt(self.prior_variances)
-        defect = scale * Ztr / self.noise_variance - self.whitened_mean
+        defect = self.scale * Ztr / self.noise_variance - self.whitened_mean
         return replace(self, whitened_mean=self.whitened_mean + self.factor.solve(defect))
-
-    def rescaled(self, factor: float) -> Posterior:
-        """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
-        return replace(
-            self,
-            whitened_mean=self.whitened_mean / np.sqrt(factor),
-            prior_variances=self.prior_variances * factor,
-            noise_variance=self.noise_variance * factor,
-        )
 
     def weight_covariance(self) -> Array:
         """S = Λ^½M⁻¹Λ^½, shape (p, p)."""
-        scale = np.sqrt(self.prior_variances)
-        return scale[:, None] * self.factor.inverse() * scale
+        return self.scale[:, None] * self.factor.inverse() * self.scale
 
     def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
         """Draws of w, shape (p, count); each is a whole function z(·)ᵀw."""
         noise = rng.normal(size=(len(self.whitened_mean), count))
         drawn = solve_triangular(self.factor.L, noise, lower=True, trans="T", check_finite=False)
-        return np.sqrt(self.prior_variances)[:, None] * (self.whitened_mean[:, None] + drawn)
+        return self.scale[:, None] * (self.whitened_mean[:, None] + drawn)
 
 
 def posterior_of_rows(
@@ -141,7 +157,7 @@ def posterior_of_rows(
         n: total weight of the rows, if they stand for more than themselves.
         residue: squared length of a part of y that lies outside of the given rows.
         triangular: whether Z is an upper triangle.
-        log_volume: Σ log v of the rows, where their noise varies.
+        log_volume: Σ log v of the rows, if their noise is heteroscedastic.
     """
     A = Z * np.sqrt(prior_variances / noise_variance)
     target = y / np.sqrt(noise_variance)

@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 from rwf._types import Array
 from rwf.data.rows import Block, Rows, RowSum, block_rows
 from rwf.data.scaling import Standardizer
-from rwf.inference.moments import Features, Moments, RootMoments, accumulate, accumulate_root
+from rwf.features.base import Features
+from rwf.inference.moments import Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores
 from rwf.models.base import in_units
 from rwf.models.hyperparameters import Hyperparameters

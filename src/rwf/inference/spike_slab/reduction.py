@@ -19,7 +19,8 @@ from scipy.linalg import solve_triangular
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.inference.moments import Features, Moments, accumulate, weighted
+from rwf.features.base import Features
+from rwf.inference.moments import Moments, accumulate, weighted
 from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.linalg.blas import whiten_rows
 from rwf.linalg.cholesky import factor_matrix
