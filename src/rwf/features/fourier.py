@@ -22,7 +22,7 @@ DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
 """2ν of each spectral measure; the squared exponential is the limit ν → ∞."""
 
 LARGEST_PHASE = 1e8
-"""Beyond this the fused cosines lose their range reduction, and the library's are used."""
+"""Beyond this the fused cosines lose their range reduction, and those of numpy are used."""
 
 
 @dataclass(frozen=True)

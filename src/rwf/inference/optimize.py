@@ -1,4 +1,4 @@
-"""Maxima of smooth functions within bounds, by L-BFGS: how every evidence here is climbed."""
+"""Maxima of smooth functions within bounds, by L-BFGS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where a climb ended, and what it took."""
+    """A local maximum, and what it took to find it."""
 
     x: Array  # the highest point found, shape (k,)
     value: float  # f(x)

@@ -1,7 +1,7 @@
 """The routines of BLAS and LAPACK that carry the cost, in place and with Python's lock released.
 
-scipy's own wrappers hold the lock, so that two threads take turns at them. The same routines, by
-the addresses that scipy exports for Cython, run side by side.
+scipy's own wrappers hold the lock, so that threads wait for each other. The addresses that scipy
+exports for Cython do not.
 """
 
 from __future__ import annotations

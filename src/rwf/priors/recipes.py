@@ -16,7 +16,7 @@ from rwf.features.base import Family
 from rwf.features.lattice import draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFamily
-from rwf.inference.multifrontal import AtomTree, draw_multifrontal_lattice, fitting
+from rwf.inference.multifrontal import AtomTree, draw_multifrontal_lattice, draw_within
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
 from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.trials import Trial
@@ -326,7 +326,7 @@ class MultifrontalMultiscale:
                 Stack((*draw_multifrontal_lattice(wavelet, known.X, size, rng), *trend)), d
             )
 
-        tree = fitting(draw, lesson.size, self.memory or int(FREE_SHARE * free_memory()))
+        tree = draw_within(draw, lesson.size, self.memory or int(FREE_SHARE * free_memory()))
         lesson.progress(f"a tree of {tree.n_features} columns")
         shape, starts = learn_tree(tree, known, rng, lesson.progress)
         return LearnedPrior(shape, tuple(starts), (), len(shape.features.maps) + k)

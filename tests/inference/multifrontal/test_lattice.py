@@ -18,7 +18,7 @@ from rwf.inference.multifrontal import (
     TreeTooLargeError,
     accumulate_tree,
     draw_multifrontal_lattice,
-    fitting,
+    draw_within,
     largest_that_fits,
     memory_needed,
 )
@@ -147,8 +147,8 @@ def test_the_largest_tree_fits_and_a_larger_one_does_not(rng):
 def test_what_does_not_fit_says_what_would(rng):
     X = rng.uniform(size=(20_000, 1))
     budget = memory_needed(drawn(X, 800).dissection)
-    assert fitting(lambda n: drawn(X, n), 500, budget).n_features <= 501
+    assert draw_within(lambda n: drawn(X, n), 500, budget).n_features <= 501
     with pytest.raises(TreeTooLargeError, match=r"ask for at most [0-9]+ columns"):
-        fitting(lambda n: drawn(X, n), 3000, budget)
+        draw_within(lambda n: drawn(X, n), 3000, budget)
     with pytest.raises(TreeTooLargeError, match="not even one"):
         largest_that_fits(lambda n: drawn(X, n), 3000, 16)

@@ -1,7 +1,7 @@
 """Compiled loops over rows: which leaf they fall in, small cells of them, and their features.
 
-Infinities do not occur here, because fast arithmetic may assume that there are none: a column
-without bounds has a radius of :data:`EVERYWHERE`.
+Fast arithmetic may assume that there are no infinities: a column without bounds has the radius
+:data:`EVERYWHERE`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5
 """Formulas of columns: ``OTHER`` is filled in by the feature map itself."""
 
 EVERYWHERE = 1e150
+"""The radius of a column without bounds: its square does not overflow."""
 
 
 class ColumnTable(NamedTuple):

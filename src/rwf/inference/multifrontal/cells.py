@@ -12,7 +12,7 @@ from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores
 
 BATCHES_PER_CORE = 4
-"""More batches than cores even out their different costs."""
+"""More batches than cores even out their different costs, and more yet would be too small."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Nested dissection of a domain by the supports of its columns, a k-d tree that knows no rows.
+"""Nested dissection of a domain by the supports of its columns: a k-d tree that needs no rows.
 
 A node is a box. It is cut where the fewest supports straddle; the columns that do are the node's
 own, the others go to the side that contains them, and a box of few columns is a leaf. So a column
-lives at the deepest node that contains its support, and columns of different branches never meet.
-The outermost boxes have no outer bounds: every point of space lies in a leaf, whose list has all
-columns that can differ from zero there. The nodes are numbered so that a left child follows its
-parent, and a subtree is a range.
+belongs to the deepest node that contains its support, and columns of different branches never meet.
+The outermost boxes are unbounded: every point of space is in a leaf, whose list has all columns
+that can differ from zero there. Nodes are numbered so that a left child follows its parent, and a
+subtree is a range.
 
 A node's list has its own columns first, then the *boundary*: columns of its ancestors whose
 supports meet its box, in the order of the parent's list.
@@ -26,10 +26,10 @@ AnyArray: TypeAlias = NDArray[Any]
 """What is saved: floats or integers."""
 
 LEAF_COLUMNS = 100
-"""A box of no more columns is not cut."""
+"""A box of no more columns is a leaf: smaller fronts are too small for fast products."""
 
 MIDDLE = (0.4, 0.6)
-"""Between which quantiles of its columns' centres a box is cut."""
+"""Quantiles of its columns' centres between which a box is cut, so that the tree is balanced."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,6 @@ class Dissection:
         own = int(self.own[v])
         return own, int(self.fronts[v]) - own
 
-    def is_right(self, v: int) -> bool:
-        """Whether a node is a right child; a left one follows its parent."""
-        return v > 0 and v != self.parents[v] + 1
-
     def columns(self, v: int) -> IntArray:
         """The list of a node."""
         return self.lists[self.list_starts[v] : self.list_starts[v + 1]]
@@ -144,8 +140,7 @@ class Dissection:
 
 def dissect(centres: Array, radii: Array, leaf_columns: int = LEAF_COLUMNS) -> Dissection:
     """The tree of columns with these supports; an infinite radius is a column without bounds."""
-    builder = _Builder(centres, radii, leaf_columns)
-    return builder.build()
+    return _Builder(centres, radii, leaf_columns).build()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The columns of a stack as the tree sees them: where they differ from zero, and their values.
+"""The columns of a stack: where they differ from zero, and their values.
 
 Placed atoms have a centre and a radius. All other columns, such as a trend, are everywhere. Values
 of the usual formulas come from compiled loops, those of any other wavelet from its feature map.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rwf.inference.multifrontal._rows import ColumnTable
 
 MARGIN = 1e-9
-"""Supports are taken as wider by this share, so that no rounding at their rim is ever missed."""
+"""Supports are widened by this share, so that rounding at their rim cannot miss a row."""
 
 
 def support_radius(wavelet: Wavelet, d: int) -> float:
@@ -71,7 +71,7 @@ class ColumnSupports:
         return np.tile(widest * part.scales, part.wavelet.columns)
 
     def table(self, order: IntArray) -> ColumnTable:
-        """What compiled loops need to know of the columns, in another order."""
+        """The columns for the compiled loops, in another order."""
         from rwf.inference.multifrontal import _rows
 
         p = self.features.n_features

@@ -1,4 +1,4 @@
-"""Sparse weights for one input: spike and slab over a mixed dictionary, sampled from moments.
+"""The spike-and-slab prior for one input: a mixed dictionary, sampled from moments.
 
 A :class:`Dictionary` of steps, cusps, hats and Gabor atoms is drawn; a chain decides which of them
 are active, by moments alone, and redraws the others; several chains give the :class:`SpikeSlabFit`,

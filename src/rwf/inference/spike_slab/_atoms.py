@@ -13,8 +13,7 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.features._fused_math import compiled, cos_sin
-
-STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
+from rwf.inference.spike_slab.dictionary import CUSP, HAT, STEP
 
 
 class Runs(NamedTuple):

@@ -23,6 +23,7 @@ from rwf.features._fused_math import compiled, exp
 from rwf.inference.spike_slab._atoms import Runs, gram_row
 
 LARGEST_EXPONENT = 600.0
+"""Exponents are clipped here: e^±700 is the range of doubles and of the fused exponential."""
 
 
 class Terms(NamedTuple):
@@ -160,6 +161,14 @@ def _chosen(weights: Array, target: float) -> int:
 
 
 @compiled
+def _sum(weights: Array) -> float:
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    return total
+
+
+@compiled
 def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
     """The rate min(1, odds of the flip) of every atom, and their sum."""
     k, full = state.size[0], state.size[0] == len(state.active)
@@ -175,9 +184,7 @@ def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
         gain = min(0.5 * state.mean[a] * state.mean[a] / variance, LARGEST_EXPONENT)
         odds = terms.odds[i] * np.sqrt(terms.precisions[i] * variance)
         rates[i] = min(exp(-gain) / odds, 1.0)
-    total = 0.0
-    for i in range(len(rates)):
-        total += rates[i]
+    total: float = _sum(rates)
     return total
 
 
@@ -222,14 +229,6 @@ def _birth_weights(state: State, terms: Terms, S: Array, Q: Array, weights: Arra
         weight = terms.odds[i] * np.sqrt(alpha * kappa) * exp(exponent)
         weights[i] = weight if state.place[i] < 0 else 0.0
     return top
-
-
-@compiled
-def _sum(weights: Array) -> float:
-    total = 0.0
-    for i in range(len(weights)):
-        total += weights[i]
-    return total
 
 
 @compiled

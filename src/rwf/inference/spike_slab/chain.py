@@ -1,4 +1,4 @@
-"""A chain over dictionaries: sample on one, keep what is active, draw all other atoms anew.
+"""A chain over dictionaries: sample on one, keep the active atoms, draw all others again.
 
 Inactive atoms are draws of the prior and carry no information, so new ones are as good; over many
 dictionaries the chain averages over what a single one happens to contain.
@@ -23,19 +23,20 @@ from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
 
 SLAB = 0.5
-"""The scale of slab variances, in variances of y."""
+"""The scale of slab variances, in variances of y: an atom has about the height of the signal."""
 
 NOISE = 0.01
-"""The scale of the noise's prior, in noise variances as differences of neighbours show them."""
+"""The scale of the prior of σ², as a share of what differences of neighbours suggest: these are
+mostly too large, and the prior is to be weak."""
 
 COPIES = 2
-"""Atoms drawn near each active one while a chain settles."""
+"""Atoms drawn near each active one during burn-in, which refine its place and scale."""
 
 EVENTS = 200
-"""Births and deaths per sweep beyond which a chain that settles makes its sweeps shorter."""
+"""Births and deaths per sweep beyond which burn-in makes sweeps shorter, as they cost the most."""
 
 LONGEST = 5000
-"""Most distinct inputs of a task."""
+"""Most distinct inputs of one dictionary: its cost grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -59,29 +60,21 @@ class Task:
     dense: DensePart  # the columns that are always in
     always: DenseRows  # these columns at the rows
 
-    def best_ratios(self, state: ChainState) -> Array:
-        """Ratios of the dense part that suit a state."""
-        dense = replace(self.dense, ratios=state.ratios)
-        return dense.with_best_ratios(
-            self.rows, state.atoms, state.variances, state.noise_variance
-        ).ratios
-
     @classmethod
     def of(cls, rows: Block, smooth: Smooth | None) -> Self:
         """From rows of one input and one output, in any order and units; y is centred."""
         if rows.X.shape[1] != 1 or rows.y.shape[1] != 1:
             raise ValueError(
-                f"sparse weights are for one input and one output, not for {rows.X.shape[1]} and "
-                f"{rows.y.shape[1]}. Fit each output by itself, or choose another prior."
+                "the spike-and-slab prior is for one input and one output, not for "
+                f"{rows.X.shape[1]} and {rows.y.shape[1]}. Fit each output by itself, or choose another prior."
             )
         if rows.weights.sum() < 2:
             raise NotSparseError(
-                "sparse weights need two rows at least, counted by their weights. Add rows, or "
-                "choose another prior."
+                "the spike-and-slab prior needs at least two rows, counted by their weights. Add "
+                "rows, or choose another prior."
             )
         rows = distinct(rows)
-        # The constant has a prior that is all but flat: without the mean, all is as before, and
-        # nothing is lost to cancellation.
+        # The prior of the constant is nearly flat, so that centring changes nothing but rounding.
         center = np.average(rows.y, axis=0, weights=rows.weights)
         rows = Block(rows.X, rows.y - center, rows.weights)
         x = np.unique(rows.X[:, 0])
@@ -111,12 +104,15 @@ class Chain:
     def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
         """Find the posterior: first by growth, then also near active atoms.
 
-        The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
-        More active atoms than ``most`` are an error, lest long sweeps be spent in vain.
+        The dense part is fitted again for every dictionary. More active atoms than ``most`` are an
+        error, because their sweeps would take too long.
         """
         for index in range(dictionaries):
-            ratios = self.task.best_ratios(self.state)
-            self.state = replace(self.state, ratios=ratios)
+            task, state = self.task, self.state
+            dense = replace(task.dense, ratios=state.ratios).with_best_ratios(
+                task.rows, state.atoms, state.variances, state.noise_variance
+            )
+            self.state = replace(state, ratios=dense.ratios)
             pool, sampler = self.redraw(COPIES)
             if index == 0:
                 sampler.grow()

@@ -1,8 +1,8 @@
 r"""The columns that are always in: a constant, and a smooth part if one is given.
 
 Their weights are N(0, σ²R). The ratios R stay as they are while atoms are sampled; in between, each
-group of the smooth part is re-tuned by one factor, which maximises the evidence given the atoms
-that are active, with the noise free to follow.
+group of the smooth part is rescaled by one factor, which maximises the evidence given the active
+atoms, together with the noise.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.spread import spread
 
 CONSTANT_RATIO = 1e8
-"""The prior variance of the constant over that of the noise: nearly flat."""
+"""The prior variance of the constant over σ²: nearly flat, and far from the limits of doubles."""
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """A smooth part under the sparse one."""
+    """A smooth part under the atoms."""
 
     features: Stack  # its columns
-    prior_variances: Array  # where tuning starts, shape (p,), in the units of y²
+    prior_variances: Array  # initial ones, shape (p,), in the units of y²
     groups: IntArray  # columns of a group keep the proportions of their variances, shape (p,)
 
 

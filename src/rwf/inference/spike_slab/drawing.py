@@ -13,21 +13,22 @@ from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictiona
 LOCAL_KINDS = (CUSP, HAT, GABOR)
 
 PER_LENGTH = 2
-"""Atoms per scale length in every octave."""
+"""Atoms of a kind per scale length in every octave: neighbours overlap."""
 
 FINEST = 4.0
-"""The smallest scale, in spacings of the data."""
+"""The smallest scale, in spacings of the data: an atom is informed by several rows."""
 
 HIGHEST_FREQUENCY = 5.0
+"""The largest F of a Gabor atom: about four waves in its support."""
 
 MARGIN = 3
-"""Cells beyond the data in which there are still atoms."""
+"""Cells beyond the data that have atoms, because their supports reach into the data."""
 
 NEIGHBORS = 8
-"""The spacing is that of so many neighbours, in the median over the data."""
+"""The spacing is the median over so many neighbours, which evens out clusters of inputs."""
 
 LONE = 1.5
-"""An atom whose energy is below this multiple of its largest square sees one point only."""
+"""An atom whose energy is below this multiple of its largest square depends on one row only."""
 
 
 def octaves(x: Array) -> Array:
@@ -69,7 +70,7 @@ def draw(x: Array, rng: np.random.Generator) -> Dictionary:
             parts.append(_local(kind, float(top), block, x, rng))
     parts.append(_steps(x, rng))
     drawn = Dictionary.join(parts)
-    return drawn.take(sees_several(drawn, x))
+    return drawn.take(reaches_several(drawn, x))
 
 
 def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) -> Pool:
@@ -87,7 +88,7 @@ def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) 
     fresh, total = draw(x, rng), n_blocks(x)
     room = np.bincount(fresh.blocks, minlength=total) - np.bincount(active.blocks, minlength=total)
     near = active.jittered(copies, rng)
-    near = _up_to(near.take(sees_several(near, x)), room // 2, rng)
+    near = _up_to(near.take(reaches_several(near, x)), room // 2, rng)
     fresh = _up_to(fresh, room - np.bincount(near.blocks, minlength=total), rng)
     pool = Dictionary.join([fresh, near, active])
     order = np.argsort(pool.kinds == STEP, kind="stable")
@@ -128,8 +129,8 @@ def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator
     )
 
 
-def sees_several(dictionary: Dictionary, x: Array) -> BoolArray:
-    """Which atoms see more than one of the sorted, distinct inputs, shape (m,)."""
+def reaches_several(dictionary: Dictionary, x: Array) -> BoolArray:
+    """Which atoms reach more than one of the sorted, distinct inputs, shape (m,)."""
     runs = CompressedColumns.of(dictionary, x, np.ones(len(x))).runs
     several = np.ones(dictionary.n_features, dtype=bool)
     if len(runs.starts):

@@ -1,4 +1,4 @@
-"""The whole sparse fit: several chains, until they agree, and the draws that predictions need."""
+"""The spike-and-slab fit: several chains, until they agree, and the draws for predictions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from rwf.data.rows import Block, blocks
 from rwf.features.stack import Stack
 from rwf.inference.moments import Moments, accumulate
+from rwf.inference.posterior import normal_log_density
 from rwf.inference.spike_slab.chain import Chain, ChainState, Task
 from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.dictionary import Dictionary
@@ -17,10 +18,11 @@ from rwf.inference.spike_slab.mixture import Draw, Mixture
 from rwf.linalg.threads import in_parallel
 
 TOLERANCE = 0.02
-"""Relative difference of σ, and difference of scores, up to which chains agree."""
+"""Relative difference of σ, and difference of scores, up to which chains agree: far less than what
+separates good fits from bad ones."""
 
 FEW = 50
-"""Active atoms that are never too many: where rows are few, chains overshoot before they settle."""
+"""Active atoms that are never too many: with few rows, chains overshoot during burn-in."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ def fit_spike_slab(
     for _ in range(plan.attempts):
         dictionaries += plan.keeping
         kept = in_parallel(lambda chain: chain.keep(plan.keeping, plan.sweeps, every), chains)
-        parts = kept if len(kept) > 1 else _halves(kept[0])
+        middle = len(kept[0]) // 2
+        parts = kept if len(kept) > 1 else [kept[0][:middle], kept[0][middle:]]
         noise = [float(np.mean([np.sqrt(s.noise_variance) for s in part])) for part in parts]
         scores = in_parallel(lambda part: score(part, task), parts)
         converged = agree(noise, scores, float(task.rows.weights.sum()))
@@ -124,11 +127,6 @@ def fit_spike_slab(
     return SpikeSlabFit(*gather(states, task), report)
 
 
-def _halves(states: list[ChainState]) -> list[list[ChainState]]:
-    middle = len(states) // 2
-    return [states[:middle], states[middle:]]
-
-
 def agree(noise: Sequence[float], scores: Sequence[float], n: float) -> bool:
     """Whether chains agree in σ and in their scores, as far as n rows can tell."""
     slack = TOLERANCE + 0.5 * n**-0.5
@@ -142,9 +140,7 @@ def score(states: Sequence[ChainState], task: Task) -> float:
     mixture = Mixture(draws, accumulate(features, [rows], 1))
     Z = np.asarray(features(rows.X), dtype=np.float64)
     p = mixture.leave_one_out(Z, rows.y[:, 0], rows.weights)
-    log_density = -0.5 * (
-        (rows.y[:, 0] - p.mean) ** 2 / p.variance + np.log(2 * np.pi * p.variance)
-    )
+    log_density = normal_log_density(rows.y[:, 0] - p.mean, p.variance)
     return float(np.average(log_density, weights=rows.weights))
 
 

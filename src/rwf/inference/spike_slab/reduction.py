@@ -1,8 +1,8 @@
-r"""Moments of the sparse part with the dense part integrated out.
+r"""Moments of the atoms with the dense part integrated out.
 
 Beside the dictionary a few columns Z_d are always in: a constant, and a smooth part if there is
-one. Their weights are N(0, σ²R) with a diagonal R of ratios to the noise. Given the sparse weights,
-y has covariance :math:`\sigma^2 C`, :math:`C = I + Z_d R Z_d^\top`, and the sampler sees
+one. Their weights are N(0, σ²R) with a diagonal R of ratios to the noise. Given the atoms' weights,
+y has covariance :math:`\sigma^2 C`, :math:`C = I + Z_d R Z_d^\top`, and the sampler uses
 
 .. math:: \tilde G = Z^\top C^{-1} Z = G - G_{sd}(G_{dd} + R^{-1})^{-1}G_{ds}
 
@@ -28,7 +28,7 @@ from rwf.linalg.cholesky import factor_matrix
 
 @dataclass(frozen=True)
 class EffectiveMoments:
-    """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row."""
+    """Moments of y and of the atoms, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row."""
 
     columns: CompressedColumns  # Z
     H: Array  # G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p)

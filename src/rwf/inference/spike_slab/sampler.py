@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rwf.inference.spike_slab._moves import Terms
 
 CAPACITY = 1000
-"""The prior gives no mass to more active atoms than this."""
+"""Most active atoms. The prior gives no mass to more: a sweep costs their number cubed."""
 
 RELOCATIONS = 60
-"""Relocations of a sweep, at most; at most one per active atom."""
+"""Most relocations of a sweep, and at most one per active atom: they cost as much as births."""
 
 SCARCITY = 0.2
 """c: atoms that neither gain nor cost anything become active now and then. With c = 0 their number
@@ -185,7 +185,7 @@ class Sampler:
         A, w, n_blocks = self.active, self.draw_weights(), len(self.levels.slabs)
         moments, prior, gamma = self.moments, self.prior, self.rng.standard_gamma
         fit = float(w @ self.active_gram @ w) - 2 * float(w @ moments.b[A])
-        # Where cancellation leaves nothing, the rounding error itself is the best that can be said.
+        # Where cancellation leaves nothing, the rounding error.
         rss = max(moments.yty + fit, EPSILON * moments.yty)
         noise_variance = (prior.noise + 0.5 * rss) / gamma(1.0 + 0.5 * moments.n)
         active = np.bincount(self.blocks[A], minlength=n_blocks)

@@ -1,4 +1,4 @@
-r"""Long series: a sparse fit for each of several windows that overlap, joined without a seam.
+r"""Long series: a spike-and-slab fit in each of several overlapping windows, smoothly joined.
 
 .. math:: f(x) = \sum_w \varphi_w(x)\, f_w(x), \qquad \sum_w \varphi_w(x) = 1
 
@@ -27,10 +27,10 @@ from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
 LENGTH = 2000
-"""Distinct inputs of a window, about, without its margins."""
+"""Distinct inputs of a window, about, without its margins: enough for coarse atoms, and cheap."""
 
 MARGIN = 100
-"""Distinct inputs that a window has beyond each of its ends."""
+"""Distinct inputs that a window has beyond each of its ends, where two windows are blended."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def fit_windows(
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """A sparse fit of any length: as :func:`fit_spike_slab`, in one window or in several.
+    """As :func:`fit_spike_slab` for series of any length, in one window or in several.
 
     Args:
         rows: X of shape (n, 1) and y of shape (n, 1), in any units.
