@@ -34,23 +34,6 @@ class Atoms:
     log_width: float | None  # η; ``None`` if all atoms have the one scale s_mid
     ard: bool  # whether every column has its own length-scale to learn
 
-    @classmethod
-    def draw(
-        cls,
-        m: int,
-        X: Array,
-        rng: np.random.Generator,
-        *,
-        measure: Measure,
-        length_scale: float,
-        ard: bool,
-    ) -> Self:
-        """m atoms of a measure over the rows X."""
-        draws, shifts = measure.draw(m, X, rng)
-        log_width = float(np.log(measure.width)) if measure.width > 0 else None
-        log_lengths = np.full(X.shape[1], np.log(length_scale))
-        return cls(draws, shifts, measure.middle, log_lengths, log_width, ard)
-
     @property
     def scales(self) -> Array:
         """s, shape (m,)."""
@@ -146,6 +129,26 @@ class AtomFeatures(Fills):
         lengths = self.atoms.lengths
         A = np.ascontiguousarray(X / lengths, dtype=np.float64)
         return A, self.atoms.shifts / lengths, 1.0 / self.atoms.scales
+
+
+@dataclass(frozen=True)
+class AtomFamily:
+    """What families of random atoms have in common."""
+
+    sized: ClassVar[bool] = True
+    start_log_prior: ClassVar[float] = 0.0
+
+    wavelet: Wavelet
+    measure: Measure
+    length_scale: float
+    ard: bool = True
+
+    def draw_atoms(self, m: int, X: Array, rng: np.random.Generator) -> Atoms:
+        """m atoms of the measure over the rows X."""
+        draws, shifts = self.measure.draw(m, X, rng)
+        log_width = float(np.log(self.measure.width)) if self.measure.width > 0 else None
+        log_lengths = np.full(X.shape[1], np.log(self.length_scale))
+        return Atoms(draws, shifts, self.measure.middle, log_lengths, log_width, self.ard)
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,20 @@ A ridge is constant across its direction, so it reaches where radial atoms have 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import (
     SQUARED_DISTANCE,
+    AtomFamily,
     AtomFeatures,
-    Atoms,
     Profile,
     by_projection,
     hat_profile,
 )
 from rwf.features.base import memory, row_chunks
-from rwf.wavelets import Wavelet
-from rwf.wavelets.measure import Measure
 
 
 @dataclass(frozen=True)
@@ -100,21 +98,10 @@ class RidgeFeatures(AtomFeatures):
         return self.atoms.gather(moved.sum(axis=1), moved.sum(axis=0))
 
 
-@dataclass(frozen=True)
-class RidgeFamily:
+class RidgeFamily(AtomFamily):
     """Ridge features before any atom is drawn."""
-
-    sized: ClassVar[bool] = True
-    start_log_prior: ClassVar[float] = 0.0
-
-    wavelet: Wavelet
-    measure: Measure
-    length_scale: float
-    ard: bool = True
 
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> RidgeFeatures:
         m = max(1, n_features)
-        atoms = Atoms.draw(
-            m, X, rng, measure=self.measure, length_scale=self.length_scale, ard=self.ard
-        )
+        atoms = self.draw_atoms(m, X, rng)
         return RidgeFeatures(self.wavelet, atoms, rng.normal(size=(m, X.shape[1])))

@@ -12,16 +12,16 @@ sees.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
 from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import (
     SQUARED_DISTANCE,
+    AtomFamily,
     AtomFeatures,
     AtomGradient,
-    Atoms,
     Profile,
     by_axes,
     by_distance,
@@ -40,7 +40,6 @@ from rwf.wavelets import (
     TensorWavelet,
     Wavelet,
 )
-from rwf.wavelets.measure import Measure
 
 LOG_FREQUENCY_BOUNDS = (float(np.log(0.3)), float(np.log(60.0)))
 """For a Morlet's frequency: from a single bump to some twenty waves in its envelope."""
@@ -220,22 +219,13 @@ def unit_directions(m: int, d: int, rng: np.random.Generator) -> Array:
 
 
 @dataclass(frozen=True)
-class WaveletFamily:
+class WaveletFamily(AtomFamily):
     """Wavelet features before any atom is drawn."""
 
-    sized: ClassVar[bool] = True
-    start_log_prior: ClassVar[float] = 0.0
-
-    wavelet: Wavelet
-    measure: Measure
-    length_scale: float
-    ard: bool = True
     normalization: Normalization = "peak"
 
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> WaveletFeatures:
         m = max(1, n_features // self.wavelet.columns)
-        atoms = Atoms.draw(
-            m, X, rng, measure=self.measure, length_scale=self.length_scale, ard=self.ard
-        )
+        atoms = self.draw_atoms(m, X, rng)
         directions = unit_directions(m, X.shape[1], rng)
         return WaveletFeatures(self.wavelet, atoms, directions, self.normalization)

@@ -34,16 +34,10 @@ def maximize(
     gtol: float,
     corrections: int,
 ) -> Maximum:
-    """A local maximum near the start, which is first moved into the bounds.
+    """A local maximum near the start, which is first moved into the bounds, shape (k, 2).
 
-    Args:
-        objective: f and its gradient.
-        start: shape (k,).
-        bounds: lower and upper bound of each entry, shape (k, 2).
-        max_iter: steps at most.
-        ftol: stop when a step gains less than this, relative to the value.
-        gtol: stop when no entry of the projected gradient is larger than this.
-        corrections: past steps that L-BFGS remembers.
+    L-BFGS stops when a step gains less than ``ftol``, relative to the value, or no entry of the
+    gradient exceeds ``gtol``; ``corrections`` is its memory in steps.
     """
     low, high = bounds.T
 

@@ -105,7 +105,8 @@ class AtomTree:
         every = np.arange(len(self.columns.features.maps))[:, None]
 
         def energies(columns: IntArray, Z: Array) -> Array:
-            return ((blocks[columns] == every).astype(np.float64) @ (Z * Z)).T
+            sums: Array = (blocks[columns] == every).astype(np.float64) @ (Z * Z)
+            return sums.T
 
         return self._by_row(X, len(every), energies)
 

@@ -66,7 +66,8 @@ class Task:
         if rows.X.shape[1] != 1 or rows.y.shape[1] != 1:
             raise ValueError(
                 "the spike-and-slab prior is for one input and one output, not for "
-                f"{rows.X.shape[1]} and {rows.y.shape[1]}. Fit each output by itself, or choose another prior."
+                f"{rows.X.shape[1]} and {rows.y.shape[1]}. Fit each output by itself, or choose "
+                "another prior."
             )
         if rows.weights.sum() < 2:
             raise NotSparseError(
@@ -151,7 +152,7 @@ class Chain:
         self.levels = sampler.levels
         self.state = ChainState(
             pool.dictionary.take(sampler.active),
-            sampler.slab_variances,
+            sampler.levels.slabs[sampler.blocks[sampler.active]],
             sampler.levels.noise_variance,
             self.state.ratios,
         )

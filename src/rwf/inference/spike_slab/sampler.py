@@ -106,12 +106,6 @@ class Sampler:
         """Indices of the active atoms."""
         return self.state.active[: self.state.size[0]]
 
-    @property
-    def slab_variances(self) -> Array:
-        """τ of the active atoms."""
-        variances: Array = self.levels.slabs[self.blocks[self.active]]
-        return variances
-
     def set_levels(self, levels: Levels) -> None:
         """Go on with other hyperparameters."""
         self.levels, self.terms = levels, self._terms(levels)
