@@ -154,7 +154,7 @@ def test_signals_that_are_not_sparse_are_left_to_other_priors():
 
 
 @given(st.integers(2, 40), st.integers(0, 10**6), st.floats(-3, 3))
-def test_openness_is_zero_among_rows_and_grows_away_from_them(n, seed, power):
+def test_the_prior_share_is_zero_among_rows_and_grows_away_from_them(n, seed, power):
     x = 10.0**power * np.random.default_rng(seed).normal(size=n)
     gaps = GapReversion.between(x)
     assert_array_equal(gaps.prior_share(x), 0.0)

@@ -17,11 +17,12 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, block_rows
 from rwf.features.base import Features
-from rwf.inference.posterior import Posterior, posterior_of_rows
+from rwf.inference.posterior import Posterior
 from rwf.linalg.blas import add_gram, mirror_lower
 from rwf.linalg.cholesky import (
     EPSILON,
     factor_gram,
+    factor_rows,
     gram_resolves_identity,
     resolvable_identity,
     stack_triangle,
@@ -164,18 +165,18 @@ class RootMoments:
 
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         p = len(prior_variances)
-        column = self.R[:, p + output]
         # The rows of R stand for all rows: same ZᵀZ and Zᵀy; what of y is not in Z is the residue.
-        residue = float(column[p:] @ column[p:])
-        return posterior_of_rows(
-            self.R[:p, :p],
-            column[:p],
-            prior_variances,
-            noise_variance,
-            n=self.n,
-            residue=residue,
-            triangular=True,
-            log_volume=self.log_volume,
+        column = self.R[:, p + output]
+        A = self.R[:p, :p] * np.sqrt(prior_variances / noise_variance)
+        target = column[:p] / np.sqrt(noise_variance)
+        factor = factor_rows(A, triangular=True)
+        mean = factor.solve(A.T @ target)
+        # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
+        mean = mean + factor.solve(A.T @ (target - A @ mean) - mean)
+        residual = target - A @ mean
+        rss = noise_variance * float(residual @ residual) + float(column[p:] @ column[p:])
+        return Posterior(
+            mean, factor, prior_variances, noise_variance, rss, self.n, self.log_volume
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf._types import Array
-from rwf.linalg.cholesky import Factor, factor_rows
+from rwf.linalg.cholesky import Factor
 
 if TYPE_CHECKING:
     from rwf.inference.multifrontal.factor import TreeFactor
@@ -134,39 +134,3 @@ class Posterior(WeightPosterior):
         noise = rng.normal(size=(len(self.whitened_mean), count))
         drawn = solve_triangular(self.factor.L, noise, lower=True, trans="T", check_finite=False)
         return self.scale[:, None] * (self.whitened_mean[:, None] + drawn)
-
-
-def posterior_of_rows(
-    Z: Array,
-    y: Array,
-    prior_variances: Array,
-    noise_variance: float,
-    *,
-    n: float | None = None,
-    residue: float = 0.0,
-    triangular: bool = False,
-    log_volume: float = 0.0,
-) -> Posterior:
-    """p(w | y) from rows, with an explicit residual and one step of refinement.
-
-    Args:
-        Z: features, shape (n, p); rows of weight v are multiplied by √v, as is y.
-        y: targets, shape (n,).
-        prior_variances: the diagonal of Λ, shape (p,).
-        noise_variance: σ².
-        n: total weight of the rows, if they stand for more than themselves.
-        residue: squared length of a part of y that lies outside of the given rows.
-        triangular: whether Z is an upper triangle.
-        log_volume: Σ log v of the rows, if their noise is heteroscedastic.
-    """
-    A = Z * np.sqrt(prior_variances / noise_variance)
-    target = y / np.sqrt(noise_variance)
-    factor = factor_rows(A, triangular=triangular)
-    mean = factor.solve(A.T @ target)
-    residual = target - A @ mean
-    # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
-    mean = mean + factor.solve(A.T @ residual - mean)
-    residual = target - A @ mean
-    rss = noise_variance * float(residual @ residual) + residue
-    total = float(len(y)) if n is None else n
-    return Posterior(mean, factor, prior_variances, noise_variance, rss, total, log_volume)

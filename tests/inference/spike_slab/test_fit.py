@@ -1,4 +1,4 @@
-"""The sparse fit: predictions follow from moments and draws, in any units, on any data."""
+"""The spike-and-slab fit: predictions follow from moments and draws, in any units, on any data."""
 
 from __future__ import annotations
 

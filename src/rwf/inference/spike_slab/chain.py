@@ -91,12 +91,7 @@ class Task:
 
 
 class Chain:
-    """One chain. Between its runs it holds what is active, and nothing else.
-
-    Args:
-        task: rows and priors.
-        rng: of this chain alone.
-    """
+    """One chain, which holds nothing but the active atoms between dictionaries."""
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0

@@ -58,14 +58,7 @@ class DensePart:
     def with_best_ratios(
         self, rows: Block, atoms: Dictionary, variances: Array, noise_variance: float
     ) -> Self:
-        """Ratios of highest evidence, given active atoms and their slab variances.
-
-        Args:
-            rows: the data.
-            atoms: the active atoms.
-            variances: their slab variances, shape (k,).
-            noise_variance: where σ² starts.
-        """
+        """Ratios of highest evidence, given active atoms and their slab variances, shape (k,)."""
         n_groups, k = int(self.groups.max()), atoms.n_features
         if n_groups == 0:
             return self

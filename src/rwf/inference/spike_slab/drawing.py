@@ -58,9 +58,7 @@ class Pool:
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:
     """Random atoms: two of each local kind per scale length and octave, then a step in every gap.
 
-    Args:
-        x: distinct inputs in ascending order, shape (n,).
-        rng: the source of all atoms.
+    The inputs x, shape (n,), are distinct and ascending.
     """
     tops = octaves(x)
     parts = []
@@ -78,12 +76,7 @@ def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) 
 
     Active atoms take the place of new ones, so that a block has as many atoms as ever: were they
     added, a block would grow with what is active in it, and so would the odds of its atoms.
-
-    Args:
-        x: distinct inputs in ascending order, shape (n,).
-        active: atoms that stay.
-        copies: atoms near each active one, which take up to half of the room in a block.
-        rng: the source of all atoms.
+    ``copies`` atoms near each active one take up to half of the room in a block.
     """
     fresh, total = draw(x, rng), n_blocks(x)
     room = np.bincount(fresh.blocks, minlength=total) - np.bincount(active.blocks, minlength=total)

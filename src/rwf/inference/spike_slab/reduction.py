@@ -56,13 +56,7 @@ class DenseRows:
 
 
 def reduced(columns: CompressedColumns, dense: DenseRows, ratios: Array) -> EffectiveMoments:
-    """Effective moments of one output.
-
-    Args:
-        columns: the dictionary at the rows, m atoms.
-        dense: the columns that are always in, at the same rows.
-        ratios: the diagonal of R, shape (p,).
-    """
+    """Effective moments of one output, for m atoms and ratios of shape (p,)."""
     cross, inside = columns.products(dense.Zy), dense.moments
     L = factor_matrix(inside.ZtZ + np.diag(1.0 / ratios)).L
     H = np.array(cross[:, :-1], order="C")

@@ -193,11 +193,7 @@ def fit_windows(
 ) -> WindowedFit:
     """As :func:`fit_spike_slab` for series of any length, in one window or in several.
 
-    Args:
-        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
-        rng: the source of everything random.
-        smooth: makes the smooth part of a window, given its rows.
-        schedule: how long to sample.
+    ``smooth`` makes the smooth part of a window, given its rows.
     """
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
