@@ -39,7 +39,7 @@ from rwf.features import (
     Stack,
     WaveletFamily,
 )
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.lattice import draw_lattice
 from rwf.inference.evidence import evidence
 from rwf.inference.moments import accumulate, row_buffer
@@ -77,7 +77,7 @@ def features(name: str, p: int, X: Array, rng: np.random.Generator) -> Stack:
         return Stack((*octaves, ConstantFeatures(), LinearFeatures(d)))
     if name == "nystrom":
         kernel = HatMixture(np.zeros(1), np.zeros(1), np.full((1, d), 0.5 * np.log(d)))
-        return Stack((ProjectedFeatures.at(kernel, X[:p], 1e-6),))
+        return Stack((NystromFeatures.at(kernel, X[:p], 1e-6),))
     return Stack((families(d)[name].draw(p, X, rng),))
 
 

@@ -183,7 +183,7 @@ def run(rows: Block, tree: AtomTree, predicted: int) -> tuple[float, float, floa
     X_new = rows.X[np.random.default_rng(3).integers(len(rows), size=predicted)]
     assemble, moments = seconds(lambda: accumulate_tree(tree, [rows], 1))
     factor, posterior = seconds(lambda: moments.posterior(0, prior_variances, NOISE))
-    inverse, _ = seconds(lambda: posterior.inverse)
+    inverse, _ = seconds(lambda: posterior.factor.inverse)
     predict, _ = seconds(lambda: posterior.predict(X_new))
     return assemble, factor, inverse, predict
 

@@ -37,7 +37,7 @@ from rwf.features import (
     Stack,
     WaveletFamily,
 )
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.lattice import draw_lattice
 from rwf.integrations.gpytorch import FeatureKernel, in_units, input_slopes
 from rwf.wavelets import TensorWavelet
@@ -88,7 +88,7 @@ def maps(d, rng):
     shape = np.log(rng.uniform(0.5, 3.0, (2, 2))), np.log(rng.uniform(2.0, 9.0, (2, d)))
     plain = HatMixture(*shape[0], shape[1])
     mixed = replace(plain, mixing=rng.normal(0.0, 0.3, (2, d, d)) * (1 - np.eye(d)))
-    projected = [ProjectedFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
+    projected = [NystromFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
     return [*drawn, *draw_lattice(CompactHat(), X, 30, rng), *projected, Stack(tuple(drawn))]
 
 

@@ -481,7 +481,7 @@ def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
     REGRESSORS["nystrom"](verbose=1).fit(*data)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "start 1/1" in shown.err
+    assert "trial 1/1" in shown.err
     assert "fitted 120 rows" in shown.err
     REGRESSORS["nystrom"]().fit(*data)
     assert capsys.readouterr().err == ""

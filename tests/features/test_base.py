@@ -156,10 +156,10 @@ def test_the_contract_holds_for_any_size(name, n, d, n_features, dtype, seed):
 # ------------------------------------------------------------------------------- wavelet features
 
 
-@pytest.mark.parametrize("asked, atoms", [(1, 1), (7, 3), (8, 4)])
-def test_a_complex_wavelet_shares_its_columns_among_half_as_many_atoms(asked, atoms, rng):
+@pytest.mark.parametrize("requested, atoms", [(1, 1), (7, 3), (8, 4)])
+def test_a_complex_wavelet_shares_its_columns_among_half_as_many_atoms(requested, atoms, rng):
     family = WaveletFamily(WAVELETS["morlet-complex"], MEASURE, LENGTH)
-    features = family.draw(asked, rng.normal(3, 2, (9, 2)), rng)
+    features = family.draw(requested, rng.normal(3, 2, (9, 2)), rng)
     assert len(features.atoms.draws) == atoms
     assert features.n_features == 2 * atoms
 
@@ -233,9 +233,9 @@ def test_fourier_features_have_unit_norm(kernel, rng):
     assert_allclose(np.sum(features(X) ** 2, axis=1), 1.0, rtol=1e-13)
 
 
-@pytest.mark.parametrize("asked, p", [(1, 2), (7, 8), (8, 8)])
-def test_fourier_features_come_in_pairs(asked, p, rng):
-    assert FourierFamily("se", LENGTH).draw(asked, np.ones((3, 2)), rng).n_features == p
+@pytest.mark.parametrize("requested, p", [(1, 2), (7, 8), (8, 8)])
+def test_fourier_features_come_in_pairs(requested, p, rng):
+    assert FourierFamily("se", LENGTH).draw(requested, np.ones((3, 2)), rng).n_features == p
 
 
 def test_an_unknown_kernel_is_refused_with_the_names():

@@ -22,8 +22,9 @@ from rwf.features import (
     WaveletFamily,
 )
 from rwf.inference.evidence import evidence, variance_gradient
-from rwf.inference.moments import Moments, accumulate, accumulate_root
-from rwf.inference.posterior import posterior_of_rows
+from rwf.inference.moments import Moments, RootMoments, accumulate, accumulate_root
+from rwf.inference.posterior import Posterior
+from rwf.linalg.cholesky import stack_triangle
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat, Morlet
 from rwf.wavelets.measure import Box, Measure, Rows
 
@@ -34,7 +35,7 @@ FAMILIES = {
     "paper": [
         WaveletFamily(MexicanHat("paper"), Measure(0.2, 3.0, Box(0.0)), 1.3, False, "energy")
     ],
-    "recipe": [
+    "mixed": [
         WaveletFamily(HAT, DATA, 1.7),
         WaveletFamily(HAT, DATA, 1.7),
         RidgeFamily(HAT, DATA, 1.7),
@@ -47,6 +48,13 @@ FAMILIES = {
     "db4": [WaveletFamily(Daubechies(4), DATA, 1.4)],
     "fourier": [FourierFamily("matern32", 2.1), ConstantFamily()],
 }
+
+
+def posterior_of_rows(Z, y, prior, noise) -> Posterior:
+    """From all rows by one QR decomposition."""
+    size = Z.shape[1] + 1
+    R = stack_triangle(np.zeros((size, size)), np.column_stack([Z, y]))
+    return RootMoments(R, float(len(y)), 1).posterior(0, prior, noise)
 
 
 class Problem:
@@ -123,7 +131,7 @@ def test_predictions_are_those_of_the_gaussian_process_with_the_same_kernel(name
 )
 def test_any_split_and_order_of_rows_gives_the_same_moments(seed, n, cuts):
     rng = np.random.default_rng(seed)
-    problem = Problem("recipe", rng, n, k=2)
+    problem = Problem("mixed", rng, n, k=2)
     rows = problem.rows
     order = rng.permutation(n)
     edges = [0, *sorted(min(c, n) for c in cuts), n]
@@ -146,7 +154,7 @@ def test_any_split_and_order_of_rows_gives_the_same_moments(seed, n, cuts):
 
 
 def test_blocks_under_a_memory_budget_give_the_moments_of_all_rows(rng):
-    problem = Problem("recipe", rng, 700)
+    problem = Problem("mixed", rng, 700)
     p = problem.features.n_features
     small = accumulate(problem.features, blocks(problem.rows, p, budget=1), 1)
     Z = problem.Z
@@ -156,7 +164,7 @@ def test_blocks_under_a_memory_budget_give_the_moments_of_all_rows(rng):
 
 
 def test_whole_number_weights_are_repeated_rows(rng):
-    problem = Problem("recipe", rng, 30)
+    problem = Problem("mixed", rng, 30)
     weights = rng.integers(0, 4, 30)
     X, y = problem.rows.X, problem.rows.y
     heavy = Block(X, y, weights.astype(float))
@@ -200,7 +208,7 @@ def test_every_gradient_of_the_evidence_is_its_central_difference(name, k, rng):
 def test_the_evidence_is_that_of_all_rows_together_however_many_are_taken_at_a_time(
     k, rng, monkeypatch
 ):
-    problem = Problem("recipe", rng, 700, k)
+    problem = Problem("mixed", rng, 700, k)
     rows = Block(problem.rows.X, problem.rows.y, rng.uniform(0.5, 3.0, 700))
     arguments = (problem.features, rows, problem.groups, problem.log_priors, problem.log_noise)
     whole, gram = evidence(*arguments), accumulate(problem.features, [rows], k)
@@ -235,7 +243,7 @@ def test_the_evidence_keeps_its_digits_as_the_noise_shrinks(log_noise, digits, e
 
 
 def test_the_gradient_by_variances_from_moments_is_the_one_from_rows(rng):
-    problem = Problem("recipe", rng, 60)
+    problem = Problem("mixed", rng, 60)
     e = evidence(
         problem.features, problem.rows, problem.groups, problem.log_priors, problem.log_noise
     )
@@ -258,7 +266,7 @@ def test_weights_are_drawn_from_the_posterior(rng):
 
 
 def test_leave_one_out_predictions_are_those_of_refits(rng):
-    problem = Problem("recipe", rng, 25)
+    problem = Problem("mixed", rng, 25)
     weights = rng.integers(1, 3, 25).astype(float)
     root = np.sqrt(weights)
     full = posterior_of_rows(
@@ -340,7 +348,7 @@ def test_moments_add_as_values():
 
 def test_rows_with_their_own_noise(rng):
     """Evidence is the density under σ² diag(v), by Gram and by QR; leaving one out is a refit."""
-    problem = Problem("recipe", rng)
+    problem = Problem("mixed", rng)
     v = rng.uniform(0.2, 5.0, len(problem.rows))
     rows = Block(problem.rows.X, problem.rows.y, problem.rows.weights, v)
     C = (problem.Z * problem.prior) @ problem.Z.T + problem.noise * np.diag(v)

@@ -407,7 +407,7 @@ def test_further_rows_keep_it(data, local):
 
 # ---------------------------------------------------------------------- densities of every model
 
-SHORT = Schedule(chains=2, sweeps=6, settling=2, keeping=2, attempts=1, draws=10)
+SHORT = Schedule(chains=2, sweeps=6, burn_in=2, keeping=2, attempts=1, draws=10)
 
 
 @pytest.mark.parametrize(

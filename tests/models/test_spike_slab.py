@@ -16,9 +16,9 @@ from rwf import RWFRegressor
 from rwf.datasets import SIX_PLATEAUS, multi_step
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.inference.spike_slab import Schedule
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
 
-SHORT = Schedule(chains=2, sweeps=10, settling=3, keeping=3, attempts=1, draws=20)
+SHORT = Schedule(chains=2, sweeps=10, burn_in=3, keeping=3, attempts=1, draws=20)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -154,16 +154,19 @@ def test_signals_that_are_not_sparse_are_left_to_other_priors():
 
 
 @given(st.integers(2, 40), st.integers(0, 10**6), st.floats(-3, 3))
-def test_openness_is_zero_among_rows_and_grows_away_from_them(n, seed, power):
+def test_the_prior_share_is_zero_among_rows_and_grows_away_from_them(n, seed, power):
     x = 10.0**power * np.random.default_rng(seed).normal(size=n)
-    gaps = Gaps.between(x)
-    assert_array_equal(gaps.openness(x), 0.0)
+    gaps = GapReversion.between(x)
+    assert_array_equal(gaps.prior_share(x), 0.0)
     span = np.ptp(x) or 1.0
-    assert_allclose(gaps.openness(np.array([x.min() - 40 * span, x.max() + 40 * span])), 1.0)
+    assert_allclose(gaps.prior_share(np.array([x.min() - 40 * span, x.max() + 40 * span])), 1.0)
     line = np.linspace(x.max(), x.max() + 3 * span, 50)
-    assert (np.diff(gaps.openness(line)) >= 0).all()
+    assert (np.diff(gaps.prior_share(line)) >= 0).all()
     # Shift and unit do not matter.
     q = np.random.default_rng(seed + 1).normal(size=20) * span
     assert_allclose(
-        Gaps.between(3 * x + 7).openness(3 * q + 7), gaps.openness(q), rtol=1e-5, atol=1e-9
+        GapReversion.between(3 * x + 7).prior_share(3 * q + 7),
+        gaps.prior_share(q),
+        rtol=1e-5,
+        atol=1e-9,
     )

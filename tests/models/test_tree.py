@@ -15,7 +15,7 @@ from rwf.data.rows import Block
 from rwf.diagnostics.decomposition import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.inference.multifrontal import TreeTooLargeError
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.models.base import log_density
 from rwf.models.dense import DenseModel
 from rwf.models.hyperparameters import Hyperparameters
@@ -371,7 +371,7 @@ class Judged:
 
     def leave_one_out(self, rows, output):
         signs = np.where(np.arange(len(rows)) % 2, 1.0, -1.0)
-        return Prediction(self.error * signs, np.full(len(rows), self.variance))
+        return Marginals(self.error * signs, np.full(len(rows), self.variance))
 
 
 @dataclass(frozen=True)

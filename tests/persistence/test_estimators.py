@@ -87,10 +87,22 @@ def spike_slab():
 
 MODELS = {
     "random_features": lambda: RWFRegressor(40, prior="random_features", **QUICK).fit(*line()),
-    "wavelets": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet=Cliff(3.0), shifts=rwf.Hull(), scales=[0.25, 4.0]), **QUICK).fit(*terrain(150)),
-    "morlet": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="complex_morlet", blocks=["radial"], normalization="energy"), **QUICK).fit(*line()),
+    "wavelets": lambda: RWFRegressor(
+        30,
+        prior=RandomFeatures(wavelet=Cliff(3.0), shifts=rwf.Hull(), scales=(0.25, 4.0)),
+        **QUICK,
+    ).fit(*terrain(150)),
+    "morlet": lambda: RWFRegressor(
+        30,
+        prior=RandomFeatures(
+            wavelet="complex_morlet", blocks=("radial",), normalization="energy"
+        ),
+        **QUICK,
+    ).fit(*line()),
     "haar": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="haar"), **QUICK).fit(*line()),
-    "db4": lambda: RWFRegressor(30, prior=RandomFeatures(wavelet="db4", blocks=("radial",)), **QUICK).fit(*line()),
+    "db4": lambda: RWFRegressor(
+        30, prior=RandomFeatures(wavelet="db4", blocks=("radial",)), **QUICK
+    ).fit(*line()),
     "paper": lambda: RWFRegressor.from_paper(40, **QUICK).fit(*line()),
     "nystrom": lambda: RWFRegressor(40, prior="nystrom", **QUICK).fit(*plane()),
     "all rows": lambda: RWFRegressor(prior="nystrom", **QUICK).fit(*plane(60)),
@@ -100,7 +112,9 @@ MODELS = {
     "multiscale": lambda: RWFRegressor(60, prior="multiscale", noise="constant", **QUICK).fit(
         *line()
     ),
-    "varying": lambda: RWFRegressor(60, prior="multiscale", noise="heteroscedastic", **QUICK).fit(*line()),
+    "varying": lambda: RWFRegressor(
+        60, prior="multiscale", noise="heteroscedastic", **QUICK
+    ).fit(*line()),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
     "outputs": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line(outputs=3)),
     "spike_slab": spike_slab,

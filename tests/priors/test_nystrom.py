@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, Stack
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.inference.exact import exact_evidence
 from rwf.priors.nystrom import (
     LENGTH_SPREAD,
@@ -137,13 +137,13 @@ def test_every_gradient_of_the_exact_evidence_is_its_central_difference(ard, k, 
 
 def test_whitened_features_reproduce_the_kernel_at_their_centres(rng):
     kernel, rows, _ = make_problem(rng)
-    atoms = ProjectedFeatures.at(kernel, rows.X, 1e-10)
+    atoms = NystromFeatures.at(kernel, rows.X, 1e-10)
     Z = atoms(rows.X)
     assert_allclose(Z @ Z.T, kernel(rows.X, rows.X), atol=1e-8)
     assert_allclose(atoms.missing(Z), 0.0, atol=1e-8)
     far = np.full((1, 2), 1e6)
     assert_allclose(atoms.missing(atoms(far)), kernel.diagonal)
-    few = ProjectedFeatures.at(kernel, rows.X[:5], 1e-10)
+    few = NystromFeatures.at(kernel, rows.X[:5], 1e-10)
     Z = few(rows.X)
     missing = few.missing_covariance(rows.X, Z)
     assert_allclose(np.diag(missing), few.missing(Z), atol=1e-9)
@@ -152,7 +152,7 @@ def test_whitened_features_reproduce_the_kernel_at_their_centres(rng):
 
 def test_features_keep_the_precision_they_are_given(rng):
     kernel, rows, _ = make_problem(rng)
-    atoms = ProjectedFeatures.at(kernel, rows.X, 1e-8)
+    atoms = NystromFeatures.at(kernel, rows.X, 1e-8)
     assert atoms(rows.X.astype(np.float32)).dtype == np.float32
 
 

@@ -17,7 +17,7 @@ from rwf.data.readers import Data, Reader, columns_of, is_collection, is_datafra
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.estimators.random_state import RandomState, generator
 from rwf.estimators.validation import check_inputs, open_checked
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.models.base import Model
 
 NO_ATOMS = 1e-3
@@ -238,7 +238,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         """
         units, lengths = self.model_.units, []
         for part in self.model_.maps:
-            if isinstance(part, ProjectedFeatures):
+            if isinstance(part, NystromFeatures):
                 lengths += list(part.kernel.lengths)
             elif part.n_lengths:
                 lengths.append(np.exp(part.theta[: part.n_lengths]))

@@ -15,17 +15,19 @@ import numpy as np
 from numba import njit
 
 from rwf.features._fused_math import FAST, compiled, cos_sin, exp, wide
+from rwf.features.atoms import HAT, SQUARED_DISTANCE
+from rwf.wavelets.base import TAIL
 
-SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2
 MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2
+"""Formulas of :func:`oriented`."""
 
 TILE_ENTRIES = 2048
-"""Coordinates of the columns taken at a time, and a little more: a third of a first-level cache."""
+"""Coordinates of the columns taken at a time: half of a first-level cache of 32 KiB."""
 
 
 @njit(inline="always")
 def _tile(X: Any) -> int:
-    """Columns at a time: their shifts stay in the first-level cache while rows pass by."""
+    """Columns taken at a time, so that their shifts stay in the cache for all rows."""
     return TILE_ENTRIES // X.shape[1] + 64
 
 
@@ -69,14 +71,13 @@ def _phases(x: Any, wT: Any, p: Any) -> None:
 
 
 @njit(inline="always", fastmath=FAST)
-def _hats(
-    q: Any, work: Any, factor: Any, kind: int, c: float, order: int, tail: float, out: Any
-) -> None:
+def _hats(q: Any, work: Any, factor: Any, profile: Any, out: Any) -> None:
     """out_j = factor_j f(q_j): the hat (1 - cq)e^(-q/2), or the compact hat of this order."""
+    kind, c, order = profile
     if kind == HAT:
         for j in range(len(factor)):
-            z = factor[j] * (1.0 - c * q[j]) * exp(-0.5 * min(q[j], tail))
-            out[j] = z if q[j] <= tail else 0.0
+            z = factor[j] * (1.0 - c * q[j]) * exp(-0.5 * min(q[j], TAIL))
+            out[j] = z if q[j] <= TAIL else 0.0
     else:
         narrow = 1.0 / (2.0 * order)
         for j in range(len(factor)):
@@ -91,18 +92,7 @@ def _hats(
 
 
 @compiled
-def radial(
-    X: Any,
-    tT: Any,
-    inverse: Any,
-    factor: Any,
-    kind: int,
-    c: float,
-    order: int,
-    tail: float,
-    out: Any,
-    stride: int,
-) -> None:
+def radial(X: Any, tT: Any, inverse: Any, factor: Any, profile: Any, out: Any, stride: int) -> None:
     """out_ij = factor_j f(q_ij): q itself, or a profile of it."""
     wide()
     tile = _tile(X)
@@ -113,24 +103,15 @@ def radial(
         for i in range(X.shape[0]):
             _squared_distances(X[i], t, inverse[a:b], q)
             row = out[i * stride + a : i * stride + b]
-            if kind == SQUARED_DISTANCE:
+            if profile[0] == SQUARED_DISTANCE:
                 row[:] = q[: b - a]
             else:
-                _hats(q, work, factor[a:b], kind, c, order, tail, row)
+                _hats(q, work, factor[a:b], profile, row)
 
 
 @compiled
 def oriented(
-    X: Any,
-    tT: Any,
-    eT: Any,
-    inverse: Any,
-    factor: Any,
-    kind: int,
-    w: float,
-    tail: float,
-    out: Any,
-    stride: int,
+    X: Any, tT: Any, eT: Any, inverse: Any, factor: Any, kind: int, w: float, out: Any, stride: int
 ) -> None:
     """out_ij = factor_j f(q_ij, p_ij): Morlet, complex Morlet (cosines, then sines), or edge."""
     wide()
@@ -148,8 +129,8 @@ def oriented(
             _projections(X[i], t, e, inverse[a:b], p)
             row = out[i * stride + a : i * stride + b]
             for j in range(b - a):
-                envelope = f[j] * exp(-0.5 * min(q[j], tail))
-                q[j] = envelope if q[j] <= tail else 0.0
+                envelope = f[j] * exp(-0.5 * min(q[j], TAIL))
+                q[j] = envelope if q[j] <= TAIL else 0.0
             if kind == EDGE:
                 for j in range(b - a):
                     row[j] = q[j] * p[j]
@@ -166,17 +147,7 @@ def oriented(
 
 @compiled
 def ridge(
-    X: Any,
-    tT: Any,
-    wT: Any,
-    inverse: Any,
-    factor: Any,
-    kind: int,
-    c: float,
-    order: int,
-    tail: float,
-    out: Any,
-    stride: int,
+    X: Any, tT: Any, wT: Any, inverse: Any, factor: Any, profile: Any, out: Any, stride: int
 ) -> None:
     """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j.
 
@@ -192,26 +163,19 @@ def ridge(
         for i in range(X.shape[0]):
             _projections(X[i], t, w, inverse[a:b], q)
             row = out[i * stride + a : i * stride + b]
-            if kind == SQUARED_DISTANCE:
+            if profile[0] == SQUARED_DISTANCE:
                 row[:] = q[: b - a]
             else:
                 for j in range(b - a):
                     q[j] *= q[j]
-                _hats(q, work, factor[a:b], kind, c, order, tail, row)
+                _hats(q, work, factor[a:b], profile, row)
 
 
 @compiled
 def tensor_table(
-    X: Any,
-    tT: Any,
-    inverse: Any,
-    factor: Any,
-    table: Any,
-    step: float,
-    left: float,
-    out: Any,
+    X: Any, tT: Any, inverse: Any, factor: Any, table: Any, step: float, left: float, out: Any,
     stride: int,
-) -> None:
+) -> None:  # fmt: skip
     """out_ij = factor_j Π_k ψ₁(u_k), ψ₁ interpolated linearly in a table and zero outside it."""
     n, d = X.shape
     m, last, per_step = tT.shape[1], len(table) - 1, 1.0 / step

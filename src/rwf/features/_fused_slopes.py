@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rwf.features._fused import HAT, _phases, _projections, _squared_distances, _tile
+from rwf.features._fused import _phases, _projections, _squared_distances, _tile
 from rwf.features._fused_math import FAST, compiled, cos_sin, exp, wide
+from rwf.features.atoms import HAT
+from rwf.wavelets.base import TAIL
 
 
 @njit(inline="always", fastmath=FAST)
-def _slopes(q: Any, r: Any, kind: int, c: float, order: int, tail: float, out: Any) -> None:
+def _slopes(q: Any, r: Any, profile: Any, out: Any) -> None:
     """out_j = r_j f′(q_j), of the hat (1 - cq)e^(-q/2), or of the compact hat of this order."""
+    kind, c, order = profile
     if kind == HAT:
         for j in range(len(r)):
-            slope = (0.5 * c * q[j] - 0.5 - c) * exp(-0.5 * min(q[j], tail))
-            out[j] = r[j] * slope if q[j] <= tail else 0.0
+            slope = (0.5 * c * q[j] - 0.5 - c) * exp(-0.5 * min(q[j], TAIL))
+            out[j] = r[j] * slope if q[j] <= TAIL else 0.0
     else:
         narrow = 1.0 / (2.0 * order)
         for j in range(len(r)):
@@ -36,16 +39,7 @@ def _slopes(q: Any, r: Any, kind: int, c: float, order: int, tail: float, out: A
 
 @compiled
 def radial_slopes(
-    X: Any,
-    tT: Any,
-    inverse: Any,
-    kind: int,
-    c: float,
-    order: int,
-    tail: float,
-    R: Any,
-    stride: int,
-    total: Any,
+    X: Any, tT: Any, inverse: Any, profile: Any, R: Any, stride: int, total: Any
 ) -> None:
     """total_kj += Σ_i R_ij f′(q_ij) (x_ik - t_kj)²."""
     wide()
@@ -57,7 +51,7 @@ def radial_slopes(
         t, part = np.ascontiguousarray(tT[:, a:b]), np.zeros((d, b - a))
         for i in range(X.shape[0]):
             _squared_distances(X[i], t, inverse[a:b], q)
-            _slopes(q, R[i * stride + a : i * stride + b], kind, c, order, tail, g)
+            _slopes(q, R[i * stride + a : i * stride + b], profile, g)
             for k in range(d):
                 x = X[i, k]
                 for j in range(b - a):
@@ -68,17 +62,7 @@ def radial_slopes(
 
 @compiled
 def ridge_slopes(
-    X: Any,
-    tT: Any,
-    wT: Any,
-    inverse: Any,
-    kind: int,
-    c: float,
-    order: int,
-    tail: float,
-    R: Any,
-    stride: int,
-    total: Any,
+    X: Any, tT: Any, wT: Any, inverse: Any, profile: Any, R: Any, stride: int, total: Any
 ) -> None:
     """total_kj += Σ_i R_ij 2p_ij f′(p_ij²) (x_ik - t_kj), with p = w_j·(x - t_j)/s_j."""
     wide()
@@ -93,7 +77,7 @@ def ridge_slopes(
             _projections(X[i], t, w, inverse[a:b], p)
             for j in range(b - a):
                 q[j] = p[j] * p[j]
-            _slopes(q, R[i * stride + a : i * stride + b], kind, c, order, tail, g)
+            _slopes(q, R[i * stride + a : i * stride + b], profile, g)
             for j in range(b - a):
                 g[j] *= 2.0 * p[j]
             for k in range(d):

@@ -3,61 +3,36 @@ r"""Atoms: shifts, scales and length-scales, and how θ moves them.
 .. math:: u_k = \frac{x_k - t_{ik}}{\ell_k s_i},
     \qquad \log s_i = \log s_\mathrm{mid} + (v_i - \tfrac12) e^{\eta}
 
-θ holds log ℓ (one per column, or one in all) and η, the log of the log-width of the scale range.
+θ holds log ℓ (one per column, or one for all) and η, the log of the log-width of the scale range.
 Only ℓ·s can be identified, so the middle of the scale range stays fixed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from rwf._types import Array, IntArray
-from rwf.features.base import LOG_LENGTH_BOUNDS
-from rwf.wavelets import TensorWavelet
+from rwf._types import Array, FloatArray, IntArray
+from rwf.features.base import LOG_LENGTH_BOUNDS, Fills
+from rwf.wavelets import CompactHat, MexicanHat, TensorWavelet, Wavelet
 from rwf.wavelets.measure import Measure
 
 LOG_WIDTH_BOUNDS = (-7.0, 3.0)
+"""Bounds of η: from one scale in all to scales over 29 octaves."""
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Placed atoms.
+    """Placed atoms."""
 
-    Args:
-        draws: v, base draws of the scales in (0, 1), shape (m,).
-        shifts: t, shape (m, d).
-        middle: s_mid, the fixed geometric middle of the scale range.
-        log_lengths: log ℓ, shape (d,).
-        log_width: η; ``None`` if all atoms have the one scale s_mid.
-        ard: whether every column has its own length-scale to learn.
-    """
-
-    draws: Annotated[Array, "m"]
-    shifts: Annotated[Array, "m d"]
-    middle: float
-    log_lengths: Annotated[Array, "d"]
-    log_width: float | None
-    ard: bool
-
-    @classmethod
-    def draw(
-        cls,
-        m: int,
-        X: Array,
-        rng: np.random.Generator,
-        *,
-        measure: Measure,
-        length_scale: float,
-        ard: bool,
-    ) -> Self:
-        """m atoms of a measure over the rows X."""
-        draws, shifts = measure.draw(m, X, rng)
-        log_width = float(np.log(measure.width)) if measure.width > 0 else None
-        log_lengths = np.full(X.shape[1], np.log(length_scale))
-        return cls(draws, shifts, measure.middle, log_lengths, log_width, ard)
+    draws: Annotated[Array, "m"]  # v, base draws of the scales in (0, 1), shape (m,)
+    shifts: Annotated[Array, "m d"]  # t, shape (m, d)
+    middle: float  # s_mid, the fixed geometric middle of the scale range
+    log_lengths: Annotated[Array, "d"]  # log ℓ, shape (d,)
+    log_width: float | None  # η; ``None`` if all atoms have the one scale s_mid
+    ard: bool  # whether every column has its own length-scale to learn
 
     @property
     def scales(self) -> Array:
@@ -102,6 +77,78 @@ class Atoms:
             return np.asarray(lengths, dtype=np.float64)
         width = np.exp(self.log_width) * float(d_log_scales @ (self.draws - 0.5))
         return np.concatenate([lengths, [width]])
+
+
+SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2
+"""Formulas of the fused loops over radial profiles: q itself, or a hat of it."""
+
+Profile = tuple[int, float, int]
+"""A formula, and the curvature and the order of its hat."""
+
+
+def hat_profile(wavelet: Wavelet, d: int) -> Profile | None:
+    """The profile of a hat in d dimensions; ``None`` for any other wavelet."""
+    # A fused loop is for the class itself: a subclass may have another formula.
+    if type(wavelet) is MexicanHat:
+        return HAT, wavelet.curvature(d), 0
+    if type(wavelet) is CompactHat:
+        return COMPACT_HAT, wavelet.curvature(d), wavelet.order
+    return None
+
+
+@dataclass(frozen=True)
+class AtomFeatures(Fills):
+    """What maps of random atoms have in common; θ is that of the atoms."""
+
+    local: ClassVar[bool] = True
+
+    wavelet: Wavelet  # ψ
+    atoms: Atoms  # where the atoms are and how wide
+
+    @property
+    def shifts(self) -> Array:
+        return self.atoms.shifts
+
+    @property
+    def n_lengths(self) -> int:
+        return self.atoms.n_lengths
+
+    @property
+    def theta(self) -> Array:
+        return self.atoms.theta
+
+    @property
+    def bounds(self) -> Array:
+        return self.atoms.bounds
+
+    def with_theta(self, theta: Array) -> Self:
+        return replace(self, atoms=self.atoms.with_theta(theta))
+
+    def _scaled(self, X: FloatArray) -> tuple[Array, Array, Array]:
+        """X/ℓ, t/ℓ and 1/s: coordinates in which every atom is isotropic."""
+        lengths = self.atoms.lengths
+        A = np.ascontiguousarray(X / lengths, dtype=np.float64)
+        return A, self.atoms.shifts / lengths, 1.0 / self.atoms.scales
+
+
+@dataclass(frozen=True)
+class AtomFamily:
+    """What families of random atoms have in common."""
+
+    sized: ClassVar[bool] = True
+    start_log_prior: ClassVar[float] = 0.0
+
+    wavelet: Wavelet
+    measure: Measure
+    length_scale: float
+    ard: bool = True
+
+    def draw_atoms(self, m: int, X: Array, rng: np.random.Generator) -> Atoms:
+        """m atoms of the measure over the rows X."""
+        draws, shifts = self.measure.draw(m, X, rng)
+        log_width = float(np.log(self.measure.width)) if self.measure.width > 0 else None
+        log_lengths = np.full(X.shape[1], np.log(self.length_scale))
+        return Atoms(draws, shifts, self.measure.middle, log_lengths, log_width, self.ard)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-r"""The protocol between a feature map and everything that learns from it.
+r"""The protocol of feature maps.
 
 A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gradient with respect
-to Z back to its own shape parameters θ. Engine and learning see nothing else, so wavelets, ridges
-and Fourier features are interchangeable. Maps are frozen: a new θ is a new map with the same atoms'
-base draws.
+to Z back to its own shape parameters θ. Inference uses nothing else, so wavelets, ridges and
+Fourier features are interchangeable. Maps are frozen: a new θ gives a new map with the same base
+draws.
 
-Z is written where it is wanted, into columns of a buffer that serves block after block of rows:
-fresh memory would cost more than the features, because the system has to clear it.
+Z is written into columns of a buffer that is used for block after block of rows: new memory would
+cost more than the features, because the system has to clear it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,31 @@ from rwf._types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
 
 LOG_LENGTH_BOUNDS = (-12.0, 9.0)
-"""Bounds of log length-scales, for inputs of unit spread."""
+"""Bounds of log length-scales, for inputs of unit spread: from rounding errors to flat."""
 
 
-class FeatureMap(Protocol):
-    """x ↦ z(x), with shape parameters θ on a log scale.
-
-    The first ``n_lengths`` of them are lengths.
-    """
+class Features(Protocol):
+    """What turns rows into Z: all that accumulating moments needs of a feature map."""
 
     @property
     def n_features(self) -> int:
         """p, the number of columns."""
         ...
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Z, shape (n, p), in the precision of X."""
+        ...
+
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        """Write Z into ``out``, in its precision; its rows may stand apart, their entries not."""
+        ...
+
+
+class FeatureMap(Features, Protocol):
+    """x ↦ z(x), with shape parameters θ on a log scale.
+
+    The first ``n_lengths`` of them are lengths.
+    """
 
     @property
     def theta(self) -> Array:
@@ -59,40 +71,21 @@ class FeatureMap(Protocol):
         """The same base draws with other shape parameters."""
         ...
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Z, shape (n, p), in the precision of X."""
-        ...
-
-    def into(self, X: FloatArray, out: FloatArray) -> None:
-        """Write Z into ``out``, in its precision; its rows may stand apart, their entries not."""
-        ...
-
     def pull_back(self, X: Array, R: Array) -> Array:
         r"""Σ R_nj ∂Z_nj/∂θ for a gradient R with respect to Z, shape (n, p)."""
         ...
 
 
-class Columns(Protocol):
-    """The part of a map that makes Z."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    def __call__(self, X: FloatArray) -> FloatArray: ...
-
-    def into(self, X: FloatArray, out: FloatArray) -> None: ...
-
-
 class Fills:
-    """A map of which ``into`` or the call is written down; the other follows from it."""
+    """A map that defines ``into`` or the call; the other follows from it."""
 
-    def __call__(self: Columns, X: FloatArray) -> FloatArray:
+    def __call__(self: Features, X: FloatArray) -> FloatArray:
         """Z, shape (n, p), in the precision of X."""
         Z = np.empty((len(X), self.n_features), dtype=X.dtype)
         self.into(X, Z)
         return Z
 
-    def into(self: Columns, X: FloatArray, out: FloatArray) -> None:
+    def into(self: Features, X: FloatArray, out: FloatArray) -> None:
         """Write Z into ``out``, in its precision."""
         out[:] = self(X)
 
@@ -116,7 +109,7 @@ class AtomMap(FeatureMap, Protocol):
 
 @runtime_checkable
 class PlacedMap(AtomMap, Protocol):
-    """A map of atoms that sit somewhere and are so wide, in standardised units."""
+    """A map of atoms with places and widths, in standardised units."""
 
     @property
     def widths(self) -> Array:
@@ -145,8 +138,8 @@ class WaveletMap(PlacedMap, Protocol):
 class Family(Protocol):
     """A kind of features before any atom is drawn.
 
-    ``sized`` families take a share of the columns asked for; the trend has as many as it needs.
-    Learning starts from the log prior variance ``start_log_prior``.
+    ``sized`` families take a share of the requested columns; a trend has as many as it needs.
+    ``start_log_prior`` is the initial log prior variance.
     """
 
     @property

@@ -22,24 +22,18 @@ DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
 """2ν of each spectral measure; the squared exponential is the limit ν → ∞."""
 
 LARGEST_PHASE = 1e8
-"""Beyond this the fused cosines lose their range reduction, and the library's are used."""
+"""Beyond this the fused cosines lose their range reduction, and those of numpy are used."""
 
 
 @dataclass(frozen=True)
 class FourierFeatures(Fills):
-    """z(x) of m frequencies.
-
-    Args:
-        frequencies: ω, shape (m, d), for unit length-scales.
-        log_lengths: log ℓ, shape (d,).
-        ard: whether every column has its own length-scale to learn.
-    """
+    """z(x) of m frequencies."""
 
     local: ClassVar[bool] = False
 
-    frequencies: Annotated[Array, "m d"]
-    log_lengths: Annotated[Array, "d"]
-    ard: bool = True
+    frequencies: Annotated[Array, "m d"]  # ω, shape (m, d), for unit length-scales
+    log_lengths: Annotated[Array, "d"]  # log ℓ, shape (d,)
+    ard: bool = True  # whether every column has its own length-scale to learn
 
     @property
     def n_atoms(self) -> int:

@@ -10,8 +10,7 @@ what random atoms of ψ with independent weights and uniform shifts tend to. The
 scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
 
 u is x itself, or :math:`x(I + E_b)` with a mixing E of zero diagonal: then atoms may be narrow
-along any direction, and not along columns only. The angles of a robot's joints, for one, matter by
-their sums.
+along any direction, and not along columns only.
 """
 
 from __future__ import annotations
@@ -29,29 +28,27 @@ from rwf.linalg.cholesky import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
-"""log s_j."""
+"""log s_j: four octaves in steps of half an octave, which are close enough for a smooth sum."""
 
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)
+"""For log a², as for the prior variances of columns."""
+
 LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))
+"""For log ν: from rougher than an Ornstein-Uhlenbeck process to a single scale."""
+
 MIXING_BOUNDS = (-5.0, 5.0)
+"""For entries of E, with inputs of unit spread: beyond, one column would only replace another."""
 
 
 @dataclass(frozen=True)
 class HatMixture:
-    """k(x, x′) as a sum of blocks.
+    """k(x, x′) as a sum of blocks."""
 
-    Args:
-        log_variances: log a², shape (B,).
-        log_roughness: log ν, shape (B,).
-        log_lengths: log ℓ, shape (B, d).
-        ard: whether every column has its own length-scale to learn.
-        mixing: E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are.
-    """
-
-    log_variances: Annotated[Array, "b"]
-    log_roughness: Annotated[Array, "b"]
-    log_lengths: Annotated[Array, "b d"]
-    ard: bool = True
+    log_variances: Annotated[Array, "b"]  # log a², shape (B,)
+    log_roughness: Annotated[Array, "b"]  # log ν, shape (B,)
+    log_lengths: Annotated[Array, "b d"]  # log ℓ, shape (B, d)
+    ard: bool = True  # whether every column has its own length-scale to learn
+    # E, shape (B, d, d), which is learned too; ``None`` leaves columns as they are
     mixing: Annotated[Array, "b d d"] | None = None
 
     @property
@@ -180,23 +177,17 @@ class HatMixture:
 
 
 @dataclass(frozen=True)
-class ProjectedFeatures(Shapeless):
+class NystromFeatures(Shapeless):
     r"""z(x) = L⁻¹k_T(x) with K_TT = LLᵀ: atoms k(·, t) at centres T, with weights N(0, K_TT⁻¹).
 
-    That prior makes z(x)ᵀz(x′) the kernel k itself, projected on the span of the atoms, and the
+    That prior makes z(x)ᵀz(x′) the Nyström approximation of k (subset of regressors), and the
     weights of z independent with unit variance.
-
-    Args:
-        kernel: k.
-        centers: T, shape (m, d).
-        L: shape (m, m), lower triangle.
-        jitter: what was added to the diagonal of K_TT.
     """
 
-    kernel: HatMixture
-    centers: Annotated[Array, "m d"]
-    L: Annotated[Array, "m m"]
-    jitter: float
+    kernel: HatMixture  # k
+    centers: Annotated[Array, "m d"]  # T, shape (m, d)
+    L: Annotated[Array, "m m"]  # shape (m, m), lower triangle
+    jitter: float  # what was added to the diagonal of K_TT
 
     @classmethod
     def at(cls, kernel: HatMixture, centers: Array, jitter: float) -> Self:

@@ -1,9 +1,9 @@
-r"""A frame: octave after octave of atoms on a jittered lattice, as dense as their scale asks for.
+r"""A lattice of atoms in every octave, jittered, with a spacing in proportion to the scale.
 
 Octave o has scale :math:`s_o = s_0 2^{-o}` and atoms :math:`s_o/c` apart in every column, so that
-all scales cover all places, fine atoms are local, and a prior variance per octave and place is the
-measure p(s, t) itself, to be learned. Atoms that hardly any row would inform are left out, so that
-dense regions have finer atoms than sparse ones.
+all scales are present everywhere, and a prior variance per octave and place is the measure p(s, t)
+itself, to be fitted. Atoms with hardly any row in reach are left out, so that regions of more rows
+have finer atoms.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from rwf.features.local import LocalAtoms
 from rwf.wavelets import Wavelet
 
 DENSITY = {1: 2.0, 2: 1.25, 3: 1.0}
-"""Atoms per scale length in every column, by the number of columns."""
+"""Atoms per scale length in every column, by the number of columns: in more, the same density would
+cost too many atoms."""
 
 LEAST_ROWS = 8
-"""An atom needs so many rows in reach."""
+"""Rows in reach that an atom needs, or its weight would be known from the prior alone."""
 
 REACH = 2.0
-"""Scales within which rows inform an atom; atoms begin half of that beyond the data."""
+"""The reach of an atom in scales, where its envelope is still large; atoms begin half of that
+beyond the data."""
 
 COARSEST = 2.0 ** np.linspace(0.0, -1.0, 9)
-"""Coarsest scales to choose from, as a share of half the span."""
+"""Coarsest scales to choose from within one octave, as a share of half the span."""
 
 
 def draw_lattice(
@@ -38,11 +40,11 @@ def draw_lattice(
     half = 0.5 * float(np.ptp(X, axis=0).max())
     half = half if half > 0 else 1.0
     tree = cKDTree(X)
-    frames = [
+    lattices = [
         _octaves(wavelet, X, tree, half * share, n_features, np.random.default_rng(seed))
         for share, seed in zip(COARSEST, rng.integers(2**63, size=len(COARSEST)), strict=True)
     ]
-    return max(frames, key=lambda frame: sum(octave.n_features for octave in frame))
+    return max(lattices, key=lambda octaves: sum(octave.n_features for octave in octaves))
 
 
 def _octaves(

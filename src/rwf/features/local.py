@@ -1,4 +1,4 @@
-"""Atoms that stay where they are: every one has its own scale, place and direction."""
+"""Fixed atoms: every one has its own scale, place and direction."""
 
 from __future__ import annotations
 
@@ -17,21 +17,14 @@ from rwf.wavelets import Wavelet
 
 @dataclass(frozen=True)
 class LocalAtoms(Shapeless):
-    """z(x) of placed atoms, with no shape left to learn.
-
-    Args:
-        wavelet: ψ.
-        scales: s, shape (m,).
-        shifts: t, shape (m, d).
-        directions: unit vectors e, shape (m, d); used by oriented wavelets.
-    """
+    """z(x) of placed atoms, without shape parameters."""
 
     local: ClassVar[bool] = True
 
-    wavelet: Wavelet
-    scales: Annotated[Array, "m"]
-    shifts: Annotated[Array, "m d"]
-    directions: Annotated[Array, "m d"]
+    wavelet: Wavelet  # ψ
+    scales: Annotated[Array, "m"]  # s, shape (m,)
+    shifts: Annotated[Array, "m d"]  # t, shape (m, d)
+    directions: Annotated[Array, "m d"]  # unit vectors e, shape (m, d); used by oriented wavelets
 
     @classmethod
     def of_scale(cls, wavelet: Wavelet, scale: float, shifts: Array) -> Self:
@@ -84,7 +77,7 @@ class LocalAtoms(Shapeless):
         )
 
     def cells(self, width: float) -> IntArray:
-        """The place of every column: equal numbers in one cell, ``width`` scales wide."""
+        """The cell of every column, on a grid of cells ``width`` scales wide."""
         size = width * float(np.median(self.scales))
         place = np.floor((self.shifts - self.shifts.min(axis=0)) / size).astype(np.intp)
         labels = np.unique(place, axis=0, return_inverse=True)[1].ravel().astype(np.intp)

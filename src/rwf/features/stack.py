@@ -14,15 +14,11 @@ from rwf.features.base import FeatureMap, Fills
 
 @dataclass(frozen=True)
 class Stack(Fills):
-    """z(x) = [z_1(x), …, z_B(x)]; itself a feature map.
+    """z(x) = [z_1(x), …, z_B(x)]; itself a feature map."""
 
-    Args:
-        maps: the blocks, in the order of their columns.
-        cells: for every block the cell of each of its columns, numbered from zero, if prior
-            variances are tied within cells and not within the whole block.
-    """
-
-    maps: tuple[FeatureMap, ...]
+    maps: tuple[FeatureMap, ...]  # the blocks, in the order of their columns
+    # for every block the cell of each of its columns, numbered from zero, if prior variances are
+    # tied within cells and not within the whole block
     cells: tuple[Annotated[IntArray, "p"], ...] | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""A trend: a constant column, and the inputs themselves. Nothing to learn but their variances."""
+"""A trend: a constant column, and the inputs themselves."""
 
 from __future__ import annotations
 

@@ -12,51 +12,47 @@ sees.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 
 from rwf._types import Array, FloatArray, IntArray
-from rwf.features.atoms import AtomGradient, Atoms, by_axes, by_distance, by_projection
-from rwf.features.base import Fills, memory, row_chunks
+from rwf.features.atoms import (
+    SQUARED_DISTANCE,
+    AtomFamily,
+    AtomFeatures,
+    AtomGradient,
+    Profile,
+    by_axes,
+    by_distance,
+    by_projection,
+    hat_profile,
+)
+from rwf.features.base import memory, row_chunks
 from rwf.wavelets import (
-    CompactHat,
     ComplexMorlet,
     Daubechies,
     GaussianDerivative,
     Haar,
-    MexicanHat,
     Morlet,
     OrientedWavelet,
     RadialWavelet,
     TensorWavelet,
     Wavelet,
 )
-from rwf.wavelets.base import TAIL
-from rwf.wavelets.measure import Measure
 
 LOG_FREQUENCY_BOUNDS = (float(np.log(0.3)), float(np.log(60.0)))
+"""For a Morlet's frequency: from a single bump to some twenty waves in its envelope."""
 
 Normalization = Literal["peak", "energy"]
 
 
 @dataclass(frozen=True)
-class WaveletFeatures(Fills):
-    """z(x) of the atoms of one mother wavelet.
+class WaveletFeatures(AtomFeatures):
+    """z(x) of the atoms of one mother wavelet."""
 
-    Args:
-        wavelet: ψ.
-        atoms: where the atoms sit and how wide they are.
-        directions: unit vectors e, shape (m, d); used by oriented wavelets.
-        normalization: "peak", ψ as written, or "energy", unit L² norm for every atom.
-    """
-
-    local: ClassVar[bool] = True
-
-    wavelet: Wavelet
-    atoms: Atoms
-    directions: Annotated[Array, "m d"]
-    normalization: Normalization = "peak"
+    directions: Annotated[Array, "m d"]  # unit vectors e, shape (m, d); used by oriented wavelets
+    normalization: Normalization = "peak"  # ψ as written, or "energy": unit L² norm of every atom
 
     @property
     def n_atoms(self) -> int:
@@ -67,20 +63,12 @@ class WaveletFeatures(Fills):
         return self.wavelet.columns * self.n_atoms
 
     @property
-    def shifts(self) -> Array:
-        return self.atoms.shifts
-
-    @property
     def widths(self) -> Array:
         return self.atoms.scales[:, None] * self.atoms.lengths
 
     def take(self, which: IntArray) -> Self:
         """Some of the atoms."""
         return replace(self, atoms=self.atoms.take(which), directions=self.directions[which])
-
-    @property
-    def n_lengths(self) -> int:
-        return self.atoms.n_lengths
 
     @property
     def theta(self) -> Array:
@@ -98,7 +86,7 @@ class WaveletFeatures(Fills):
         if isinstance(self.wavelet, Morlet):
             wavelet = replace(self.wavelet, frequency=float(np.exp(theta[-1])))
             return replace(self, wavelet=wavelet, atoms=self.atoms.with_theta(theta[:-1]))
-        return replace(self, atoms=self.atoms.with_theta(theta))
+        return super().with_theta(theta)
 
     @property
     def factors(self) -> Array:
@@ -110,35 +98,21 @@ class WaveletFeatures(Fills):
         factors: Array = np.exp(-0.5 * log_volume) / np.sqrt(m * self.wavelet.energy(d))
         return factors
 
-    def _scaled(self, X: FloatArray) -> tuple[Array, Array, Array]:
-        """X/ℓ, t/ℓ and 1/s: coordinates in which every atom is isotropic."""
-        lengths = self.atoms.lengths
-        return (
-            np.ascontiguousarray(X / lengths, dtype=np.float64),
-            self.atoms.shifts / lengths,
-            1.0 / self.atoms.scales,
-        )
-
     def into(self, X: FloatArray, out: FloatArray) -> None:
         from rwf.features import _fused
 
         A, T, inverse = self._scaled(X)
         tT, factor, w = np.ascontiguousarray(T.T), self.factors, self.wavelet
-        d, Z = X.shape[1], memory(out)
-        # A fused loop is for the class itself: a subclass may have another formula.
-        if type(w) is MexicanHat:
-            _fused.radial(A, tT, inverse, factor, _fused.HAT, w.curvature(d), 0, TAIL, *Z)
-        elif type(w) is CompactHat:
-            _fused.radial(
-                A, tT, inverse, factor, _fused.COMPACT_HAT, w.curvature(d), w.order, TAIL, *Z
-            )
+        Z, profile = memory(out), hat_profile(w, X.shape[1])
+        if profile is not None:
+            _fused.radial(A, tT, inverse, factor, profile, *Z)
         elif type(w) is Morlet or type(w) is ComplexMorlet:
             kind = _fused.COMPLEX_MORLET if type(w) is ComplexMorlet else _fused.MORLET
             eT = np.ascontiguousarray(self.directions.T)
-            _fused.oriented(A, tT, eT, inverse, factor, kind, w.frequency, TAIL, *Z)
+            _fused.oriented(A, tT, eT, inverse, factor, kind, w.frequency, *Z)
         elif type(w) is GaussianDerivative:
             eT = np.ascontiguousarray(self.directions.T)
-            _fused.oriented(A, tT, eT, inverse, factor, _fused.EDGE, 0.0, TAIL, *Z)
+            _fused.oriented(A, tT, eT, inverse, factor, _fused.EDGE, 0.0, *Z)
         elif type(w) is Haar:
             _fused.tensor_haar(A, tT, inverse, factor, *Z)
         elif type(w) is Daubechies:
@@ -151,9 +125,8 @@ class WaveletFeatures(Fills):
     def _squared_distances(self, A: Array, T: Array, inverse: Array) -> Array:
         from rwf.features import _fused
 
-        Q = np.empty((len(A), len(T)))
-        tT = np.ascontiguousarray(T.T)
-        _fused.radial(A, tT, inverse, inverse, _fused.SQUARED_DISTANCE, 0.0, 0, TAIL, *memory(Q))
+        Q, profile = np.empty((len(A), len(T))), (SQUARED_DISTANCE, 0.0, 0)
+        _fused.radial(A, np.ascontiguousarray(T.T), inverse, inverse, profile, *memory(Q))
         return Q
 
     def _projections(self, A: Array, T: Array, inverse: Array) -> Array:
@@ -175,9 +148,9 @@ class WaveletFeatures(Fills):
 
     def pull_back(self, X: Array, R: Array) -> Array:
         A, T, inverse = self._scaled(X)
-        w = self.wavelet
-        if self.normalization == "peak" and (type(w) is MexicanHat or type(w) is CompactHat):
-            return self._fused_pull_back(w, A, T, inverse, R)
+        profile = hat_profile(self.wavelet, X.shape[1])
+        if self.normalization == "peak" and profile is not None:
+            return self._fused_pull_back(profile, A, T, inverse, R)
         gradient = np.zeros(len(self.theta))
         for rows in row_chunks(len(A), self.n_features):
             H = [r * self.factors for r in np.split(R[rows], self.wavelet.columns, axis=1)]
@@ -185,16 +158,13 @@ class WaveletFeatures(Fills):
         return gradient
 
     def _fused_pull_back(
-        self, w: MexicanHat | CompactHat, A: Array, T: Array, inverse: Array, R: Array
+        self, profile: Profile, A: Array, T: Array, inverse: Array, R: Array
     ) -> Array:
-        from rwf.features import _fused, _fused_slopes
+        from rwf.features import _fused_slopes
 
-        kind, order = (
-            (_fused.HAT, 0) if isinstance(w, MexicanHat) else (_fused.COMPACT_HAT, w.order)
-        )
-        c, tT = w.curvature(A.shape[1]), np.ascontiguousarray(T.T)
+        tT = np.ascontiguousarray(T.T)
         squares = np.zeros(tT.shape)  # Σ_n R f′(q) (a_k - t_k)², shape (d, m)
-        _fused_slopes.radial_slopes(A, tT, inverse, kind, c, order, TAIL, *memory(R), squares)
+        _fused_slopes.radial_slopes(A, tT, inverse, profile, *memory(R), squares)
         squares *= -2.0 * self.factors * inverse**2
         return self.atoms.gather(squares.sum(axis=1), squares.sum(axis=0))
 
@@ -249,22 +219,13 @@ def unit_directions(m: int, d: int, rng: np.random.Generator) -> Array:
 
 
 @dataclass(frozen=True)
-class WaveletFamily:
+class WaveletFamily(AtomFamily):
     """Wavelet features before any atom is drawn."""
 
-    sized: ClassVar[bool] = True
-    start_log_prior: ClassVar[float] = 0.0
-
-    wavelet: Wavelet
-    measure: Measure
-    length_scale: float
-    ard: bool = True
     normalization: Normalization = "peak"
 
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> WaveletFeatures:
         m = max(1, n_features // self.wavelet.columns)
-        atoms = Atoms.draw(
-            m, X, rng, measure=self.measure, length_scale=self.length_scale, ard=self.ard
-        )
+        atoms = self.draw_atoms(m, X, rng)
         directions = unit_directions(m, X.shape[1], rng)
         return WaveletFeatures(self.wavelet, atoms, directions, self.normalization)

@@ -1,1 +1,1 @@
-"""Bayesian linear regression on features Z: it knows columns, and never wavelets."""
+"""Bayesian linear regression on features Z, whatever they are made of."""

@@ -1,9 +1,9 @@
-"""Noise and prior variances from the moments alone: the rows are not touched again."""
+"""Empirical Bayes: noise and prior variances from the moments alone; rows are not read again."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -16,9 +16,10 @@ from rwf.inference.posterior import Posterior
 from rwf.linalg.threads import one_blas_thread
 
 LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)
-"""σ² for targets of unit variance."""
+"""For targets of unit variance: from exact data to noise that hides any signal."""
 
 LOG_PRIOR_BOUNDS = (-18.0, 18.0)
+"""e^±18 ≈ 10^±8: beyond, a group is absent, or its prior is as good as flat."""
 
 MANY_COLUMNS = 1000
 """From so many columns on, more threads make a Cholesky factor faster."""
@@ -27,11 +28,12 @@ MANY_GROUPS = 12
 """From so many prior variances on, the fixed point takes over from L-BFGS."""
 
 SHRINKAGE = 1e-3
-"""How many well-determined weights the mean of its block counts for in a group's variance."""
+"""Well-determined weights that the mean of its block counts for in a group's variance: so few that
+it matters only to groups that the rows say nothing about."""
 
-FAR, FIRST_STEPS = 0.1, 3
-"""A slope by log σ² per row beyond which L-BFGS would err, so that the noise is moved by its fixed
-point first, and how often at most."""
+STEEP, FIRST_STEPS = 0.1, 3
+"""While the slope of the evidence per row by log σ² is steeper, the first step of L-BFGS would
+overshoot: MacKay's fixed point moves the noise first, so often at most."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,6 @@ class EmpiricalBayes:
     evaluations: int
     at_bounds: tuple[str, ...]
 
-    def rescaled(self, factor: float) -> EmpiricalBayes:
-        """The same with all variances larger by a factor."""
-        variances = Variances(
-            self.variances.log_priors + np.log(factor), self.variances.log_noise + np.log(factor)
-        )
-        return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
-
 
 def empirical_bayes(
     statistics: Statistics,
@@ -82,18 +77,22 @@ def empirical_bayes(
     A few variances are found by L-BFGS, many by a fixed point.
 
     Args:
-        statistics: all that is known of the rows.
+        statistics: the moments of the rows.
         output: which output.
         groups: the group of every column, shape (p,).
-        start: variances to start from.
-        parents: the block of every group, shape (G,), if groups are cells of blocks.
-        learn_priors: whether prior variances move, or the noise alone.
+        start: initial variances.
+        parents: the block of every group, shape (G,), if groups are parts of blocks.
+        learn_priors: whether prior variances are fitted, or the noise alone.
         max_iter: steps of L-BFGS.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)
-    with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
+    with _blas_threads(groups):
         return _by_lbfgs(statistics, output, groups, start, learn_priors, max_iter)
+
+
+def _blas_threads(groups: IntArray) -> AbstractContextManager[object]:
+    return nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread()
 
 
 def _by_lbfgs(
@@ -128,7 +127,7 @@ def _by_lbfgs(
     v = np.append(start.log_noise, start.log_priors if learn_priors else [])
     for _ in range(FIRST_STEPS):
         slope = float(objective(v)[1][0])
-        if abs(slope) <= FAR:
+        if abs(slope) <= STEEP:
             break
         v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
@@ -156,12 +155,12 @@ def mackay_fixed_point(
         \gamma_j = 1 - S_{jj}/\lambda_j, \qquad \sigma^2 = \frac{\|r\|^2}{n - \sum\gamma_j}
 
     with the mean :math:`\lambda_b` of the group's block as a weak prior, κ = :data:`SHRINKAGE`, so
-    that a cell without rows has the variance of its octave.
+    that a group without rows has the variance of its block.
     """
     low, high = np.exp(LOG_PRIOR_BOUNDS)
     priors, noise = np.exp(start.log_priors), start.noise_variance
     evaluations = 0
-    with nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread():
+    with _blas_threads(groups):
         for _ in range(max_iter):
             posterior = statistics.posterior(output, priors[groups], noise)
             evaluations += 1

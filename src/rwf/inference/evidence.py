@@ -17,13 +17,14 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.inference.moments import Features, accumulate, accumulate_root, joint_rows, row_buffer
-from rwf.inference.posterior import Posterior
+from rwf.features.base import Features
+from rwf.inference.moments import accumulate, accumulate_root, joint_rows, row_buffer
+from rwf.inference.posterior import Posterior, WeightPosterior
 from rwf.linalg.blas import multiply_rows
 
 TO_SPARE = 1e-6
-"""The smallest noise that moments resolve, as a share of the noise, up to which means need no
-refinement: their error is some 1e-8, and that of the evidence, which is flat there, its square."""
+"""Share of the noise variance that moments resolve, up to which means need no refinement: their
+error is about 1e-8, and the evidence, which is flat there, is wrong by its square."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,15 @@ class VarianceGradient:
     log_priors: Array
 
 
-def variance_gradient(posterior: Posterior, groups: IntArray, n_groups: int) -> VarianceGradient:
-    r"""The gradient from one posterior.
+def variance_gradient(
+    posterior: WeightPosterior, groups: IntArray, n_groups: int, shrinkage: Array | None = None
+) -> VarianceGradient:
+    r"""The gradient from one posterior, and S_jj/λ_j if it is known.
 
     ∂/∂log λ_g = ½ Σ_g (m_j²/λ_j + S_jj/λ_j - 1) and ∂/∂log σ² = ½(‖r‖²/σ² - n + γ).
     """
-    shrinkage = posterior.factor.inverse_diagonal()  # S_jj/λ_j
-    return _variance_gradient(posterior, shrinkage, groups, n_groups)
-
-
-def _variance_gradient(
-    posterior: Posterior, shrinkage: Array, groups: IntArray, n_groups: int
-) -> VarianceGradient:
+    if shrinkage is None:
+        shrinkage = posterior.factor.inverse_diagonal()
     per_column = 0.5 * (posterior.whitened_mean**2 + shrinkage - 1.0)
     effective = len(shrinkage) - float(shrinkage.sum())
     per_group = np.bincount(groups, weights=per_column, minlength=n_groups)
@@ -55,36 +53,33 @@ def _variance_gradient(
     )
 
 
-class Shaped(Features, Protocol):
-    """What the gradient needs of a feature map."""
+class DifferentiableFeatures(Features, Protocol):
+    """A feature map that can pull gradients back."""
 
     def pull_back(self, X: Array, R: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """log p(y) of all outputs together, and its gradient.
+    """log p(y) of all outputs together, and its gradient."""
 
-    Args:
-        value: log p(y).
-        log_noise: gradient by log σ² of each output, shape (k,).
-        log_priors: gradient by the log prior variance of each group, which the outputs share.
-        theta: gradient by the shape parameters.
-    """
-
-    value: float
-    log_noise: Array
-    log_priors: Array
-    theta: Array
+    value: float  # log p(y)
+    log_noise: Array  # gradient by log σ² of each output, shape (k,)
+    log_priors: Array  # gradient by the log prior variance of each group of columns
+    theta: Array  # gradient by the shape parameters
 
 
 def evidence(
-    features: Shaped, rows: Block, groups: IntArray, log_priors: Array, log_noise: Array
+    features: DifferentiableFeatures,
+    rows: Block,
+    groups: IntArray,
+    log_priors: Array,
+    log_noise: Array,
 ) -> Evidence:
     """The evidence of weighted rows under given features and variances, with all gradients.
 
-    One pass for the moments, of which a ``syrk`` is nearly all, and one for the gradient, of which
-    a ``gemm`` is. Features are made anew in each, which is faster than to fetch them from memory.
+    One pass for the moments, nearly all of it ``syrk``, and one for the gradient, nearly all of it
+    ``gemm``. Each computes the features again, which is faster than reading them from memory.
     """
     p, k = features.n_features, len(log_noise)
     prior_variances, noise = np.exp(log_priors)[groups], np.exp(log_noise)
@@ -109,14 +104,18 @@ def evidence(
     value, d_noise, d_priors = 0.0, np.zeros(k), np.zeros(len(log_priors))
     for i, posterior in enumerate(posteriors):
         posterior = replace(posterior, rss=float(rss[i]))
-        gradient = _variance_gradient(posterior, shrinkage[i], groups, len(log_priors))
+        gradient = variance_gradient(posterior, groups, len(log_priors), shrinkage[i])
         value += posterior.log_evidence
         d_noise[i], d_priors = gradient.log_noise, d_priors + gradient.log_priors
     return Evidence(value, d_noise, d_priors, np.sum(thetas, axis=0))
 
 
 def _posteriors(
-    features: Shaped, rows: Block, prior_variances: Array, noise: Array, buffer: Array
+    features: DifferentiableFeatures,
+    rows: Block,
+    prior_variances: Array,
+    noise: Array,
+    buffer: Array,
 ) -> list[Posterior]:
     """p(w | y) of every output, by the cheapest form of the moments that resolves the noise.
 

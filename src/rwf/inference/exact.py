@@ -9,7 +9,6 @@ equal rows, whose evidence differs from that of one row with noise σ²/w by a t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +16,11 @@ from scipy.linalg import solve_triangular
 
 from rwf._types import Array, FloatArray, IntArray
 from rwf.data.rows import Block
+from rwf.inference.evidence import Evidence
 from rwf.linalg.cholesky import factor_matrix
 
 
-class Kernel(Protocol):
+class DifferentiableKernel(Protocol):
     """What the exact evidence needs of a kernel."""
 
     def __call__(self, X: FloatArray, T: Array) -> Array: ...
@@ -28,31 +28,14 @@ class Kernel(Protocol):
     def pull_back(self, X: Array, G: Array) -> Array: ...
 
 
-@dataclass(frozen=True)
-class ExactEvidence:
-    """log p(y) of all outputs together, and its gradient.
-
-    Args:
-        value: log p(y).
-        log_noise: gradient by log σ² of each output, shape (k,).
-        log_priors: gradient by the log prior variance of each group of trend columns.
-        theta: gradient by the kernel's parameters.
-    """
-
-    value: float
-    log_noise: Array
-    log_priors: Array
-    theta: Array
-
-
 def exact_evidence(
-    kernel: Kernel,
+    kernel: DifferentiableKernel,
     rows: Block,
     trend: Array,
     groups: IntArray,
     log_priors: Array,
     log_noise: Array,
-) -> ExactEvidence:
+) -> Evidence:
     """The evidence of weighted rows, with all gradients.
 
     Args:
@@ -80,4 +63,4 @@ def exact_evidence(
         G += by_K
     per_column = np.einsum("nq,nq->q", scaled, G @ scaled)
     d_priors = np.bincount(groups, weights=per_column, minlength=len(log_priors))
-    return ExactEvidence(value, d_noise, d_priors.astype(np.float64), kernel.pull_back(rows.X, G))
+    return Evidence(value, d_noise, d_priors.astype(np.float64), kernel.pull_back(rows.X, G))

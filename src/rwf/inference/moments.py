@@ -9,43 +9,32 @@ distributed fitting are all ``a + b``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rwf._types import Array, FloatArray
+from rwf._types import Array
 from rwf.data.rows import Block, block_rows
-from rwf.inference.posterior import Posterior, posterior_of_rows
+from rwf.features.base import Features
+from rwf.inference.posterior import Posterior
 from rwf.linalg.blas import add_gram, mirror_lower
 from rwf.linalg.cholesky import (
+    EPSILON,
     factor_gram,
+    factor_rows,
     gram_resolves_identity,
     resolvable_identity,
     stack_triangle,
 )
 from rwf.linalg.threads import one_blas_thread
 
-Floats = TypeVar("Floats", Array, NDArray[np.float32])
-
 CHUNK_BYTES = 4 * 2**20
-"""Memory for rows that are multiplied at a time: they are still in the cache when they are."""
-
-
-class Features(Protocol):
-    """What accumulation needs of a feature map."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    def __call__(self, X: Array) -> FloatArray: ...
-
-    def into(self, X: Array, out: FloatArray) -> None: ...
+"""Memory of the rows that are multiplied at a time: small enough to stay in the cache."""
 
 
 class Statistics(Protocol):
-    """Moments in either form: all that tuning and prediction need to know about the rows."""
+    """Moments in either form: all that empirical Bayes and prediction need of the rows."""
 
     @property
     def n(self) -> float: ...
@@ -69,22 +58,14 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True)
 class Moments:
-    """Gram form.
-
-    Args:
-        ZtZ: G, shape (p, p).
-        Zty: b, shape (p, k) for k outputs.
-        yty: yᵀy of each output, shape (k,).
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
+    """Gram form."""
 
     form: ClassVar[str] = "gram"
-    ZtZ: Annotated[Array, "p p"]
-    Zty: Annotated[Array, "p k"]
-    yty: Annotated[Array, "k"]
-    n: float
-    log_volume: float = 0.0
+    ZtZ: Annotated[Array, "p p"]  # G, shape (p, p)
+    Zty: Annotated[Array, "p k"]  # b, shape (p, k) for k outputs
+    yty: Annotated[Array, "k"]  # yᵀy of each output, shape (k,)
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @property
     def n_outputs(self) -> int:
@@ -122,14 +103,6 @@ class Moments:
         """‖z_j‖² of every column, shape (p,)."""
         return self.ZtZ.diagonal()
 
-    def squared_norm(self, weights: Array) -> float:
-        """‖Zw‖²."""
-        return float(weights @ self.ZtZ @ weights)
-
-    def combined(self, C: Array) -> Moments:
-        """The moments of the columns ZC, which are combinations of these; C has shape (p, q)."""
-        return replace(self, ZtZ=C.T @ self.ZtZ @ C, Zty=C.T @ self.Zty)
-
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         scale = np.sqrt(prior_variances)
         G = scale[:, None] * self.ZtZ
@@ -140,8 +113,7 @@ class Moments:
         w = scale * mean
         yty = float(self.yty[output])
         rss = yty - 2 * float(w @ self.Zty[:, output]) + float(w @ self.ZtZ @ w)
-        # Where cancellation leaves nothing, the rounding error itself is the best that can be said.
-        rss = max(rss, np.finfo(np.float64).eps * yty)
+        rss = max(rss, EPSILON * yty)  # where cancellation leaves nothing, the rounding error
         return Posterior(
             mean, factor, prior_variances, noise_variance, rss, self.n, self.log_volume
         )
@@ -149,20 +121,15 @@ class Moments:
 
 @dataclass(frozen=True)
 class RootMoments:
-    """Square-root form.
-
-    Args:
-        R: upper triangle of the QR decomposition of [Z y], shape (p + k, p + k).
-        n: number of rows, or their total weight.
-        n_outputs: k.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
+    """Square-root form."""
 
     form: ClassVar[str] = "root"
-    R: Annotated[Array, "q q"]
-    n: float
-    n_outputs: int
-    log_volume: float = 0.0
+    R: Annotated[
+        Array, "q q"
+    ]  # upper triangle of the QR decomposition of [Z y], shape (p + k, p + k)
+    n: float  # number of rows, or their total weight
+    n_outputs: int  # k
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     def __add__(self, other: RootMoments) -> RootMoments:
         return RootMoments(
@@ -200,31 +167,20 @@ class RootMoments:
         columns = self.R[:, : len(self.R) - self.n_outputs]
         return columns.T @ columns
 
-    def squared_norm(self, weights: Array) -> float:
-        """‖Zw‖²."""
-        image = self.R[:, : len(weights)] @ weights
-        return float(image @ image)
-
-    def combined(self, C: Array) -> RootMoments:
-        """The moments of the columns ZC, which are combinations of these; C has shape (p, q)."""
-        columns = np.hstack([self.R[:, : len(C)] @ C, self.R[:, len(C) :]])
-        size = columns.shape[1]
-        return replace(self, R=stack_triangle(np.zeros((size, size)), columns))
-
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         p = len(prior_variances)
-        column = self.R[:, p + output]
         # The rows of R stand for all rows: same ZᵀZ and Zᵀy; what of y is not in Z is the residue.
-        residue = float(column[p:] @ column[p:])
-        return posterior_of_rows(
-            self.R[:p, :p],
-            column[:p],
-            prior_variances,
-            noise_variance,
-            n=self.n,
-            residue=residue,
-            triangular=True,
-            log_volume=self.log_volume,
+        column = self.R[:, p + output]
+        A = self.R[:p, :p] * np.sqrt(prior_variances / noise_variance)
+        target = column[:p] / np.sqrt(noise_variance)
+        factor = factor_rows(A, triangular=True)
+        mean = factor.solve(A.T @ target)
+        # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
+        mean = mean + factor.solve(A.T @ (target - A @ mean) - mean)
+        residual = target - A @ mean
+        rss = noise_variance * float(residual @ residual) + float(column[p:] @ column[p:])
+        return Posterior(
+            mean, factor, prior_variances, noise_variance, rss, self.n, self.log_volume
         )
 
 
@@ -238,12 +194,7 @@ def accumulate(features: Features, blocks: Iterable[Block], n_outputs: int) -> M
             add_gram(G, W)
         n += float(block.weights.sum())
         log_volume += block.log_volume
-    return moments_of(G, n_outputs, n, log_volume)
-
-
-def moments_of(G: Array, n_outputs: int, n: float, log_volume: float) -> Moments:
-    """The moments in the upper triangle of [Z y]ᵀ[Z y]."""
-    p = len(G) - n_outputs
+    p = features.n_features
     ZtZ = mirror_lower(np.array(G[:p, :p]).T)
     return Moments(ZtZ, G[:p, p:].copy(), G.diagonal()[p:].copy(), n, log_volume)
 
@@ -263,14 +214,14 @@ def accumulate_root(features: Features, blocks: Iterable[Block], n_outputs: int)
 
 
 def row_buffer(columns: int) -> Array:
-    """Room for as many rows as are multiplied at a time, to be filled again and again."""
+    """A buffer for the rows that are multiplied at a time."""
     return np.empty((block_rows(columns, CHUNK_BYTES), columns))
 
 
-def joint_rows(features: Features, block: Block, buffer: Floats) -> Iterator[tuple[Block, Floats]]:
-    """Some rows after others, and their [Z y], times the root of w/v, each time in the same buffer.
+def joint_rows(features: Features, block: Block, buffer: Array) -> Iterator[tuple[Block, Array]]:
+    """Parts of the rows with their [Z y], times the root of w/v, each time in the same buffer.
 
-    One product then gives ZᵀZ, Zᵀy and yᵀy, and no memory is asked for on the way.
+    One product then gives ZᵀZ, Zᵀy and yᵀy, and no memory is allocated on the way.
     """
     p = features.n_features
     pieces = -(-len(block) // len(buffer))  # of equal size, as a short one is slow for its rows
@@ -285,7 +236,7 @@ def joint_rows(features: Features, block: Block, buffer: Floats) -> Iterator[tup
 
 
 def weighted(features: Features, block: Block) -> tuple[Array, Array]:
-    """Features and targets of a block in double precision, rows times the root of w/v."""
+    """Features and targets of a block, rows times the root of w/v."""
     Z = np.asarray(features(block.X), dtype=np.float64)
     root = block.root_precision
     if (root == 1.0).all():

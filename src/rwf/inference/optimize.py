@@ -1,4 +1,4 @@
-"""Maxima of smooth functions within bounds, by L-BFGS: how every evidence here is climbed."""
+"""Maxima of smooth functions within bounds, by L-BFGS."""
 
 from __future__ import annotations
 
@@ -15,20 +15,13 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
-class Ascent:
-    """Where a climb ended, and what it took.
+class Maximum:
+    """A local maximum, and what it took to find it."""
 
-    Args:
-        x: the highest point found, shape (k,).
-        value: f(x).
-        iterations: steps taken.
-        evaluations: how often f and its gradient were computed.
-    """
-
-    x: Array
-    value: float
-    iterations: int
-    evaluations: int
+    x: Array  # the highest point found, shape (k,)
+    value: float  # f(x)
+    iterations: int  # steps taken
+    evaluations: int  # how often f and its gradient were computed
 
 
 def maximize(
@@ -40,17 +33,11 @@ def maximize(
     ftol: float,
     gtol: float,
     corrections: int,
-) -> Ascent:
-    """A local maximum near the start, which is first moved into the bounds.
+) -> Maximum:
+    """A local maximum near the start, which is first moved into the bounds, shape (k, 2).
 
-    Args:
-        objective: f and its gradient.
-        start: shape (k,).
-        bounds: lower and upper bound of each entry, shape (k, 2).
-        max_iter: steps at most.
-        ftol: stop when a step gains less than this, relative to the value.
-        gtol: stop when no entry of the projected gradient is larger than this.
-        corrections: past steps that L-BFGS remembers.
+    L-BFGS stops when a step gains less than ``ftol``, relative to the value, or no entry of the
+    gradient exceeds ``gtol``; ``corrections`` is its memory in steps.
     """
     low, high = bounds.T
 
@@ -66,4 +53,4 @@ def maximize(
         bounds=Bounds(low, high),
         options={"maxiter": max_iter, "maxcor": corrections, "ftol": ftol, "gtol": gtol},
     )
-    return Ascent(result.x, -float(result.fun), int(result.nit), int(result.nfev))
+    return Maximum(result.x, -float(result.fun), int(result.nit), int(result.nfev))

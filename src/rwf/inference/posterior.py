@@ -12,18 +12,18 @@ whole functions, and the evidence.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf._types import Array
-from rwf.linalg.cholesky import Factor, factor_rows
+from rwf.linalg.cholesky import Factor
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """Mean and variance of y at n rows, noise included."""
+class Marginals:
+    """Mean and variance at n rows, one output."""
 
     mean: Array
     variance: Array
@@ -34,32 +34,39 @@ def normal_log_density(error: Array, variance: Array) -> Array:
     return -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
 
 
+class AnyFactor(Protocol):
+    """The triangular factor of M, dense or multifrontal."""
+
+    @property
+    def jitter(self) -> float: ...
+
+    @property
+    def log_determinant(self) -> float: ...
+
+    def inverse_diagonal(self) -> Array: ...
+
+
 @dataclass(frozen=True)
-class Posterior:
-    """p(w | y) for one output.
+class WeightPosterior:
+    """p(w | y) for one output, by either solver."""
 
-    Args:
-        whitened_mean: Λ^{-½}m, shape (p,).
-        factor: the triangular factor of M.
-        prior_variances: the diagonal of Λ, shape (p,).
-        noise_variance: σ².
-        rss: ‖y - Zm‖².
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
+    whitened_mean: Annotated[Array, "p"]  # Λ^{-½}m, shape (p,)
+    factor: AnyFactor  # the triangular factor of M
+    prior_variances: Annotated[Array, "p"]  # the diagonal of Λ, shape (p,)
+    noise_variance: float  # σ²
+    rss: float  # ‖y - Zm‖²
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, if their noise is heteroscedastic
 
-    whitened_mean: Annotated[Array, "p"]
-    factor: Factor
-    prior_variances: Annotated[Array, "p"]
-    noise_variance: float
-    rss: float
-    n: float
-    log_volume: float = 0.0
+    @property
+    def scale(self) -> Array:
+        """The diagonal of Λ^½, shape (p,)."""
+        return np.sqrt(self.prior_variances)
 
     @property
     def mean(self) -> Array:
         """m, shape (p,)."""
-        return np.sqrt(self.prior_variances) * self.whitened_mean
+        return self.scale * self.whitened_mean
 
     @property
     def log_evidence(self) -> float:
@@ -72,23 +79,34 @@ class Posterior:
             + self.log_volume
         )
 
+    def unseen(self, f: Marginals, y: Array, weights: Array, noise: Array | float) -> Marginals:
+        """Each training row predicted from the others, by its leverage, from the marginals of f."""
+        own = self.noise_variance * noise
+        rest = np.maximum(1.0 - weights * f.variance / own, 1e-12)
+        return Marginals(y - (y - f.mean) / rest, f.variance / rest + own)
+
+
+@dataclass(frozen=True)
+class Posterior(WeightPosterior):
+    """p(w | y) for one output, from one dense factor."""
+
+    factor: Factor
+
     def _whiten(self, Z: Array, room: Array | None = None) -> Array:
         """Rows L⁻¹Λ^½z, shape (n, p): their squared norms are the variances of f."""
         V = np.empty(Z.shape) if room is None else room[: len(Z)]
-        np.multiply(Z, np.sqrt(self.prior_variances), out=V)
+        np.multiply(Z, self.scale, out=V)
         self.factor.whiten(V)
         return V
 
-    def predict(
-        self, Z: Array, noise: Array | float = 1.0, room: Array | None = None
-    ) -> Prediction:
-        """Prediction at rows, whose noise variance is σ² times ``noise``.
+    def predict(self, Z: Array, noise: Array | float = 1.0, room: Array | None = None) -> Marginals:
+        """Marginals of y at rows, whose noise variance is σ² times ``noise``.
 
         Callers with many blocks of rows give ``room`` for as many to work in.
         """
         V = self._whiten(Z, room)
         variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
-        return Prediction(Z @ self.mean, variance)
+        return Marginals(Z @ self.mean, variance)
 
     def covariance(self, Z: Array) -> Array:
         """Covariance of f at the rows of Z, without noise, shape (n, n)."""
@@ -97,73 +115,22 @@ class Posterior:
 
     def leave_one_out(
         self, Z: Array, y: Array, weights: Array, noise: Array | float = 1.0
-    ) -> Prediction:
-        """Predictions of training rows as if each were unseen, by their leverages; no refit."""
+    ) -> Marginals:
+        """Marginals of training rows as if each were unseen, without a refit."""
         V = self._whiten(Z)
-        variance = np.einsum("np,np->n", V, V)
-        own = self.noise_variance * noise
-        rest = np.maximum(1.0 - weights * variance / own, 1e-12)
-        residual = (y - Z @ self.mean) / rest
-        return Prediction(y - residual, variance / rest + own)
+        return self.unseen(Marginals(Z @ self.mean, np.einsum("np,np->n", V, V)), y, weights, noise)
 
     def refined(self, Ztr: Array) -> Posterior:
         """The same with one step of refinement of its mean, from Zᵀ(y - Zm) of the rows."""
-        scale = np.sqrt(self.prior_variances)
-        defect = scale * Ztr / self.noise_variance - self.whitened_mean
+        defect = self.scale * Ztr / self.noise_variance - self.whitened_mean
         return replace(self, whitened_mean=self.whitened_mean + self.factor.solve(defect))
-
-    def rescaled(self, factor: float) -> Posterior:
-        """The posterior for prior and noise variances larger by a factor: the same mean, wider."""
-        return replace(
-            self,
-            whitened_mean=self.whitened_mean / np.sqrt(factor),
-            prior_variances=self.prior_variances * factor,
-            noise_variance=self.noise_variance * factor,
-        )
 
     def weight_covariance(self) -> Array:
         """S = Λ^½M⁻¹Λ^½, shape (p, p)."""
-        scale = np.sqrt(self.prior_variances)
-        return scale[:, None] * self.factor.inverse() * scale
+        return self.scale[:, None] * self.factor.inverse() * self.scale
 
     def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
         """Draws of w, shape (p, count); each is a whole function z(·)ᵀw."""
         noise = rng.normal(size=(len(self.whitened_mean), count))
         drawn = solve_triangular(self.factor.L, noise, lower=True, trans="T", check_finite=False)
-        return np.sqrt(self.prior_variances)[:, None] * (self.whitened_mean[:, None] + drawn)
-
-
-def posterior_of_rows(
-    Z: Array,
-    y: Array,
-    prior_variances: Array,
-    noise_variance: float,
-    *,
-    n: float | None = None,
-    residue: float = 0.0,
-    triangular: bool = False,
-    log_volume: float = 0.0,
-) -> Posterior:
-    """p(w | y) from rows, with an explicit residual and one step of refinement.
-
-    Args:
-        Z: features, shape (n, p); rows of weight v are multiplied by √v, as is y.
-        y: targets, shape (n,).
-        prior_variances: the diagonal of Λ, shape (p,).
-        noise_variance: σ².
-        n: total weight of the rows, if they stand for more than themselves.
-        residue: squared length of a part of y that lies outside of the given rows.
-        triangular: whether Z is an upper triangle.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
-    A = Z * np.sqrt(prior_variances / noise_variance)
-    target = y / np.sqrt(noise_variance)
-    factor = factor_rows(A, triangular=triangular)
-    mean = factor.solve(A.T @ target)
-    residual = target - A @ mean
-    # One step of refinement gives the seminormal equations the accuracy of QR (Björck 1987).
-    mean = mean + factor.solve(A.T @ residual - mean)
-    residual = target - A @ mean
-    rss = noise_variance * float(residual @ residual) + residue
-    total = float(len(y)) if n is None else n
-    return Posterior(mean, factor, prior_variances, noise_variance, rss, total, log_volume)
+        return self.scale[:, None] * (self.whitened_mean[:, None] + drawn)

@@ -1,7 +1,6 @@
-"""Several starts: each climbs for a while, the best goes on, and all are reported.
+"""Several trials from different initial values: the best one continues, and all are reported.
 
-The evidence is multi-modal for wavelets and Fourier features alike; a single start finds whatever
-it favours, and comparisons of methods with unequal starts say nothing.
+The evidence is multi-modal for wavelets and Fourier features alike, and one trial finds one mode.
 """
 
 from __future__ import annotations
@@ -24,31 +23,22 @@ Point = TypeVar("Point")
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one start, or of one way to tie prior variances.
+    """The result of one trial: of initial values, or of a way to tie prior variances."""
 
-    Args:
-        log_evidence_per_row: what it reached.
-        iterations: steps it took.
-        seconds: wall-clock seconds.
-        chosen: whether it is the one that was kept.
-        at_bounds: parameters that ended on their bounds.
-        name: what was tried, where it was not just another start.
-        held_out: log density per row of rows that were kept back, where these decided.
-    """
-
-    log_evidence_per_row: float
-    iterations: int
-    seconds: float
-    chosen: bool = False
-    at_bounds: tuple[str, ...] = ()
-    name: str = ""
+    log_evidence_per_row: float  # what it reached
+    iterations: int  # steps it took
+    seconds: float  # wall-clock seconds
+    chosen: bool = False  # whether it is the one that was kept
+    at_bounds: tuple[str, ...] = ()  # parameters that ended on their bounds
+    name: str = ""  # what was tried, if not just other initial values
+    # log density per row of rows that were kept back, where these decided
     held_out: float | None = None
 
 
 def maximize_log_evidence(
     objective: Objective, start: Array, bounds: Array, names: list[str], max_iter: int
 ) -> tuple[Array, Trial]:
-    """L-BFGS on a log evidence per row, from one start."""
+    """L-BFGS on a log evidence per row, from one initial value."""
     begun = time.perf_counter()
     with one_blas_thread():
         top = maximize(
@@ -67,13 +57,13 @@ def best_of(
     share: int,
     progress: Progress,
 ) -> tuple[Point, list[Trial]]:
-    """The highest point that any start leads to.
+    """The highest maximum that any trial finds.
 
     Args:
-        starts: where to begin.
-        climb: from a point, with so many iterations, to a higher one.
-        max_iter: iterations of the best start.
-        share: all starts have max_iter/share iterations, and the best has the rest.
+        starts: initial values.
+        maximize_evidence: from a point, with so many iterations, to a higher one.
+        max_iter: iterations of the best trial.
+        share: every trial has max_iter/share iterations, and the best one has the rest.
         progress: called with a line of text now and then.
     """
     budget = max_iter if len(starts) == 1 else max(1, max_iter // share)
@@ -81,7 +71,7 @@ def best_of(
     def attempt(index: int) -> tuple[Point, Trial]:
         point, report = maximize_evidence(starts[index], budget)
         progress(
-            f"start {index + 1}/{len(starts)}: log evidence {report.log_evidence_per_row:.4f} per "
+            f"trial {index + 1}/{len(starts)}: log evidence {report.log_evidence_per_row:.4f} per "
             f"row, {report.iterations} iterations, {report.seconds:.1f} s"
         )
         return point, report
@@ -96,7 +86,7 @@ def best_of(
             iterations=report.iterations + more.iterations,
             seconds=report.seconds + more.seconds,
         )
-        progress(f"best start continued: log evidence {report.log_evidence_per_row:.4f} per row")
+        progress(f"best trial continued: log evidence {report.log_evidence_per_row:.4f} per row")
     reports = [r for _, r in tried]
     reports[best] = replace(report, chosen=True)
     return point, reports

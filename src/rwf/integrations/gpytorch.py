@@ -30,7 +30,7 @@ from rwf.features import (
     WaveletFeatures,
 )
 from rwf.features.base import row_chunks
-from rwf.features.inducing import LOG_SCALES, ProjectedFeatures
+from rwf.features.inducing import LOG_SCALES, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.models.gaussian import gaussian
 from rwf.wavelets import MexicanHat, OrientedWavelet, RadialWavelet, TensorWavelet
@@ -210,7 +210,7 @@ def input_slopes(features: FeatureMap | Stack, X: Array, R: Array) -> Array:
             return _ridge_slopes(features, X, R)
         case WaveletFeatures() | LocalAtoms():
             return _wavelet_slopes(features, X, R)
-        case ProjectedFeatures():
+        case NystromFeatures():
             return _projected_slopes(features, X, R)
     raise TypeError(f"{type(features).__name__} has no slopes by its inputs.")
 
@@ -259,7 +259,7 @@ def _product_slopes(values: Array, slopes: Array) -> Array:
     return np.stack(others, axis=-1)
 
 
-def _projected_slopes(features: ProjectedFeatures, X: Array, R: Array) -> Array:
+def _projected_slopes(features: NystromFeatures, X: Array, R: Array) -> Array:
     kernel, hat, slopes = features.kernel, MexicanHat(), np.zeros_like(X)
     G = solve_triangular(features.L, R.T, lower=True, trans="T").T  # gradient by k_T(x) = Lz(x)
     squares = np.exp(2 * LOG_SCALES)

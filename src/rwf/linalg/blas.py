@@ -1,7 +1,7 @@
 """The routines of BLAS and LAPACK that carry the cost, in place and with Python's lock released.
 
-scipy's own wrappers hold the lock, so that two threads take turns at them. The same routines, by
-the addresses that scipy exports for Cython, run side by side.
+scipy's own wrappers hold the lock, so that threads wait for each other. The addresses that scipy
+exports for Cython do not.
 """
 
 from __future__ import annotations
@@ -76,21 +76,19 @@ def whiten_rows(L: Array, Z: Array) -> None:
 
     L is a lower triangle in Fortran's order.
     """
-    n, p = Z.shape
-    assert L.flags.f_contiguous
-    if n and p:
-        call("dtrsm", "L", "L", "N", "N", p, n, 1.0, L, p, Z, _stride(Z))
+    _by_triangle("dtrsm", L, Z)
 
 
 def multiply_lower(T: Array, Z: Array) -> None:
-    """Replace every row z of Z by Tz; rows may stand apart.
+    """Replace every row z of Z by Tz, for T and Z as in :func:`whiten_rows`."""
+    _by_triangle("dtrmm", T, Z)
 
-    T is a lower triangle in Fortran's order.
-    """
+
+def _by_triangle(name: str, T: Array, Z: Array) -> None:
     n, p = Z.shape
     assert T.flags.f_contiguous
     if n and p:
-        call("dtrmm", "L", "L", "N", "N", p, n, 1.0, T, p, Z, _stride(Z))
+        call(name, "L", "L", "N", "N", p, n, 1.0, T, p, Z, _stride(Z))
 
 
 def _stride(Z: FloatArray) -> int:

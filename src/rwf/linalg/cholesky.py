@@ -28,26 +28,21 @@ from rwf.linalg.threads import one_blas_thread
 EPSILON = float(np.finfo(np.float64).eps)
 
 RESOLUTION = 1e-2
-"""Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is trusted."""
+"""Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is accurate."""
 
 JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
-"""Tried in turn, relative to the largest diagonal entry."""
+"""Tried in turn, relative to the largest diagonal entry: from rounding to far below the noise."""
 
 MANY_ROWS = 128
-"""Rows for which it pays to invert a triangle."""
+"""From so many rows on, inverting a triangle once is faster than substitution."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """M = LLᵀ.
+    """M = LLᵀ."""
 
-    Args:
-        L: lower triangle in Fortran's order, shape (p, p).
-        jitter: what was added to the diagonal of M to make it positive definite.
-    """
-
-    L: Annotated[Array, "p p"]
-    jitter: float = 0.0
+    L: Annotated[Array, "p p"]  # lower triangle in Fortran's order, shape (p, p)
+    jitter: float = 0.0  # what was added to the diagonal of M to make it positive definite
 
     @property
     def log_determinant(self) -> float:
@@ -92,7 +87,7 @@ def gram_resolves_identity(diagonal: Array) -> bool:
     """Whether I + G keeps its identity if it is formed from a Gram matrix G with this diagonal.
 
     The median stands for the diagonal: a few large entries, such as a constant column with a wide
-    prior, harm nobody but themselves, because Cholesky's errors scale with rows and columns.
+    prior, do no harm, because Cholesky's errors scale with rows and columns.
     """
     return resolvable_identity(diagonal) < 1.0
 

@@ -1,8 +1,7 @@
 """Threads: one BLAS thread for many small products, and our own threads over independent work.
 
-numpy and scipy bring a BLAS each, and their threads get into each other's way: on matrices of a few
-hundred columns one thread is twice as fast as two. Independent jobs then share the cores among
-themselves.
+numpy and scipy have a BLAS each, and their threads compete: on matrices of a few hundred columns
+one thread is twice as fast as two. Independent jobs then share the cores.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _ALONE = ContextVar("_ALONE", default=False)
 
 
 class _Limit:
-    """Holds BLAS to one thread while anybody wants that, and then gives back what there was.
+    """Limits BLAS to one thread while any context is open, and then restores the former number.
 
-    The number of BLAS threads belongs to the process: were each of two fits in two threads to note
-    and restore it, the second to end would restore the one thread that the first had asked for.
+    The number belongs to the process: if each of two concurrent fits noted and restored it, the
+    second would restore the limit that the first had set.
     """
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """A context in which work stays on this thread: others have the rest of the cores."""
+    """A context in which all work stays on this thread: other processes use the other cores."""
     token = _ALONE.set(True)
     try:
         with one_blas_thread():

@@ -11,7 +11,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Rows, block_rows
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES
@@ -44,10 +44,10 @@ class DenseModel(GaussianModel):
         return self.hyperparameters.features
 
     @property
-    def nystrom(self) -> ProjectedFeatures | None:
+    def nystrom(self) -> NystromFeatures | None:
         """The inducing features, if the prior is the Nyström one."""
         first = self.features.maps[0]
-        return first if isinstance(first, ProjectedFeatures) else None
+        return first if isinstance(first, NystromFeatures) else None
 
     @cached_property
     def fits(self) -> tuple[EmpiricalBayes, ...]:

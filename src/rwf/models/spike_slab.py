@@ -12,7 +12,7 @@ from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
 from rwf.inference.spike_slab import WindowedFit, WindowedMixture, WindowMoments
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 
 
@@ -26,7 +26,7 @@ class SpikeSlabHyperparameters:
     """
 
     fits: tuple[WindowedFit, ...]
-    gaps: Gaps | None
+    gaps: GapReversion | None
 
     def same_as(self, other: SpikeSlabHyperparameters) -> bool:
         """Whether both have the same atoms and states, be it in a copy from another process."""
@@ -132,7 +132,7 @@ class SpikeSlabModel(Model):
     def _openness(self, X: Array) -> Array:
         """The share of the signal's variance that is unknown at inputs, shape (n,)."""
         gaps = self.hyperparameters.gaps
-        return np.zeros(len(X)) if gaps is None else gaps.openness(X[:, 0])
+        return np.zeros(len(X)) if gaps is None else gaps.prior_share(X[:, 0])
 
     def mean(self, X: Array) -> Array:
         return np.column_stack([p.mean(X) for p in self._posteriors])

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
-from rwf.inference.moments import Features, Moments, RootMoments, accumulate, accumulate_root
+from rwf.features.base import Features
+from rwf.inference.moments import Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores
 from rwf.models.hyperparameters import Hyperparameters
 from rwf.uncertainty.variance_function import VarianceFunction

@@ -13,7 +13,7 @@ from rwf.data.scaling import Standardizer
 from rwf.data.schema import CategoryColumn, TableSchema
 from rwf.features.base import FeatureMap
 from rwf.features.fourier import FourierFeatures
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
@@ -21,14 +21,14 @@ from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
-from rwf.inference.spike_slab.fit import SparseFit
+from rwf.inference.spike_slab.fit import SpikeSlabFit
 from rwf.inference.spike_slab.windows import WindowedFit
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import LocallyCalibrated
@@ -61,7 +61,7 @@ def _check_features(part: object) -> None:
             directions = part.directions if isinstance(part, WaveletFeatures) else part.weights
             require(directions.shape == part.atoms.shifts.shape, "atoms and directions differ")
             require(part.n_atoms > 0, "there are no atoms")
-        case ProjectedFeatures(kernel=kernel, centers=centers):
+        case NystromFeatures(kernel=kernel, centers=centers):
             same = kernel.log_lengths.shape[1] == centers.shape[1]
             require(same, "kernel and centers differ in their inputs")
         case ConstantFeatures():
@@ -99,7 +99,7 @@ def inputs_of(part: FeatureMap) -> int | None:
     match part:
         case WaveletFeatures() | RidgeFeatures() | LocalAtoms():
             return int(part.shifts.shape[1])
-        case ProjectedFeatures():
+        case NystromFeatures():
             return int(part.centers.shape[1])
         case FourierFeatures():
             return int(part.frequencies.shape[1])
@@ -121,7 +121,7 @@ def _check_model(model: object) -> None:
         case VarianceFunction(features=features, weights=weights):
             same = len(weights) == features.n_features
             require(same, "features and weights differ in number")
-        case SparseFit():
+        case SpikeSlabFit():
             check_draws(model)
         case WindowedFit(windows=windows):
             require(len(windows) > 0, "there are no windows")
@@ -185,7 +185,7 @@ def check_tree_model(model: TreeModel) -> None:
         check_fits([fit.posterior for fit in model.fits], model.features.n_features, k)
 
 
-def check_draws(fit: SparseFit) -> None:
+def check_draws(fit: SpikeSlabFit) -> None:
     check_inputs(fit.features, 1)
     require(isinstance(fit.features.maps[0], Dictionary), "there is no dictionary of atoms")
     m = fit.features.maps[0].n_features
@@ -211,7 +211,7 @@ def _check_tree(part: object) -> None:
     match part:
         case Dissection():
             check_dissection(part)
-        case Columns(features=features, n_inputs=n_inputs):
+        case ColumnSupports(features=features, n_inputs=n_inputs):
             require(n_inputs > 0, "there are no inputs")
             check_inputs(features, n_inputs)
         case AtomTree(columns=columns, dissection=cut):

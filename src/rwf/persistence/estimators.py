@@ -84,7 +84,7 @@ CACHED = (
     "rwf.uncertainty.extrapolation.NystromResidual",
     "rwf.inference.spike_slab.mixture.Mixture",
     "rwf.inference.spike_slab.windows.WindowedMixture",
-    "rwf.inference.multifrontal._rows.Table",
+    "rwf.inference.multifrontal._rows.ColumnTable",
     "rwf.inference.multifrontal.inverse.SelectedInverse",
 )
 """What a model computes when it first needs it; pickle and skops keep it, model files do not."""

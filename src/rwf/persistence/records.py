@@ -14,7 +14,7 @@ from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
 from rwf.features.base import FeatureMap
 from rwf.features.fourier import FourierFeatures
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
@@ -24,16 +24,16 @@ from rwf.fit.report import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.empirical_bayes import TreeEmpiricalBayes
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import Dictionary
-from rwf.inference.spike_slab.fit import Schedule, SparseFit, SparseReport
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
+from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.inference.trials import Trial
@@ -76,7 +76,7 @@ WAVELETS = (
 SHIFTS = (Rows, Box, Hull)
 UNITS = (Affine, Logarithm, Standardizer)
 MAPS = (
-    WaveletFeatures, RidgeFeatures, LocalAtoms, ProjectedFeatures, FourierFeatures, Dictionary,
+    WaveletFeatures, RidgeFeatures, LocalAtoms, NystromFeatures, FourierFeatures, Dictionary,
     ConstantFeatures, LinearFeatures,
 )  # fmt: skip
 FEATURES = (Atoms, HatMixture, *MAPS, Stack)
@@ -85,16 +85,16 @@ DENSE = (
     Calibration, VarianceFunction, DenseModel,
 )  # fmt: skip
 TREE = (
-    Columns, Dissection, AtomTree, TreeMoments, TreeFactor, TreePosterior, TreeEmpiricalBayes,
-    TreeHyperparameters, TreeModel,
+    ColumnSupports, Dissection, AtomTree, TreeMoments, TreeFactor, TreePosterior,
+    TreeEmpiricalBayes, TreeHyperparameters, TreeModel,
 )  # fmt: skip
 SPIKE_SLAB = (
-    Draw, SparseReport, SparseFit, Window, WindowedFit, WindowMoments, Gaps,
+    Draw, SamplerReport, SpikeSlabFit, Window, WindowedFit, WindowMoments, GapReversion,
     SpikeSlabHyperparameters, SpikeSlabModel,
 )  # fmt: skip
 CORRECTIONS = (
-    Calibrated, LocallyCalibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert, OutputBlend,
-    NeighborBlend,
+    Calibrated, LocallyCalibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert,
+    OutputBlend, NeighborBlend,
 )  # fmt: skip
 MODELS = (DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend)
 PRIORS = (

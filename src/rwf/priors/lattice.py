@@ -23,7 +23,7 @@ from rwf.inference.multifrontal import (
     TreeMoments,
     accumulate_tree,
     draw_multifrontal_lattice,
-    fitting,
+    draw_within,
     power_law,
     tree_fixed_point,
 )
@@ -103,7 +103,7 @@ class Lattice(Prior):
             atoms = draw_multifrontal_lattice(wavelet, known.X, size, rng)
             return AtomTree.of(Stack((*atoms, *trend)), d)
 
-        tree = fitting(draw, task.n_components, self.memory or int(FREE_SHARE * free_memory()))
+        tree = draw_within(draw, task.n_components, self.memory or int(FREE_SHARE * free_memory()))
         task.progress(f"a tree of {tree.n_features} columns")
         parameters, trials = learn_tree(tree, known, rng, task.progress)
         return LearnedLattice(

@@ -18,7 +18,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.features.base import Family
-from rwf.features.inducing import HatMixture, ProjectedFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.exact import exact_evidence
@@ -253,7 +253,7 @@ def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyp
     kernel = shape.kernel
     hidden = HIDDEN * float(np.exp(shape.log_noise.min())) / kernel.diagonal
     jitter = float(np.clip(hidden, SMALLEST_JITTER, LARGEST_JITTER)) * kernel.diagonal
-    atoms = ProjectedFeatures.at(kernel, centers, jitter)
+    atoms = NystromFeatures.at(kernel, centers, jitter)
     maps = (atoms, *(trend.maps if trend is not None else ()))
     return Hyperparameters(Stack(maps), np.concatenate([[0.0], shape.log_trend]), shape.log_noise)
 
@@ -261,5 +261,5 @@ def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyp
 def missing_variance(shape: Hyperparameters, rows: Block) -> float:
     """The mean over rows of k(x, x) - ‖z(x)‖², which the atoms of projected features miss."""
     atoms = shape.features.maps[0]
-    assert isinstance(atoms, ProjectedFeatures)
+    assert isinstance(atoms, NystromFeatures)
     return float(atoms.missing(np.asarray(atoms(rows.X))).mean())

@@ -13,7 +13,7 @@ from rwf.features.lattice import draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFamily
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
-from rwf.inference.spike_slab.gaps import Gaps
+from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.trials import Trial
 from rwf.models.base import Model
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
@@ -30,7 +30,7 @@ SCHEDULE = Schedule()
 """How long weights are sampled."""
 
 CHEAP_SCHEDULE = replace(
-    SCHEDULE, chains=2, settling=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
+    SCHEDULE, chains=2, burn_in=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
 )
 """The same in model selection."""
 
@@ -77,7 +77,7 @@ class SpikeSlab(Prior):
         for output in range(known.y.shape[1]):
             rows = replace(known, y=known.y[:, output : output + 1])
             fits.append(fit_windows(rows, rng, smooth, self.schedule))
-        gaps = None if task.config.calibration is None else Gaps.between(known.X[:, 0])
+        gaps = None if task.config.calibration is None else GapReversion.between(known.X[:, 0])
         trials = [
             Trial(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)
             for fit in fits

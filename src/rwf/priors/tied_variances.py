@@ -12,8 +12,7 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
 from rwf.inference.moments import Moments, accumulate
-from rwf.inference.posterior import Prediction as Marginals
-from rwf.inference.posterior import normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 
 HELD_OUT = 0.15
 """Share of the rows that choose how variances are tied."""

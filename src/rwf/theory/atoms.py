@@ -20,7 +20,7 @@ from rwf.features import (
     Stack,
     WaveletFeatures,
 )
-from rwf.features.inducing import ProjectedFeatures
+from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.models.base import Model as FittedModel
 from rwf.models.gaussian import gaussian
@@ -101,7 +101,7 @@ def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
     """Features, inputs in their units, and the prior variance of every column."""
     if isinstance(model, Regressor):
         fitted = gaussian(model.model_)
-        if fitted is None or isinstance(fitted.maps[0], ProjectedFeatures):
+        if fitted is None or isinstance(fitted.maps[0], NystromFeatures):
             raise ValueError(
                 "this model has no Monte-Carlo error: its kernel is in closed form, or its weights "
                 "were sampled. Fit with prior='random_features'."
@@ -109,7 +109,7 @@ def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
         variances = fitted.fits[0].posterior.prior_variances
         return fitted.features, fitted.units.inputs(X), variances
     features = model.features_ if isinstance(model, Transformer) else model
-    if isinstance(features, ProjectedFeatures):
+    if isinstance(features, NystromFeatures):
         raise ValueError("Nyström features are not random: their kernel is in closed form.")
     return features, X, np.ones(features.n_features)
 

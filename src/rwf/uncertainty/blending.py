@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import softmax
 
 from rwf._types import Array, IntArray
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
@@ -100,13 +100,13 @@ class BlendWeights:
     neighbors: float
     correlation: float
 
-    def blend(self, model: Prediction, neighbors: Prediction, scale: Array) -> Prediction:
+    def blend(self, model: Marginals, neighbors: Marginals, scale: Array) -> Marginals:
         """The combination of minimum variance without negative weights; the scale is s²."""
         v, u = self.model * model.variance, self.neighbors * neighbors.variance
         c = self.correlation * np.sqrt(v * u)
         w = np.clip((v - c) / (v + u - 2 * c), 0.0, 1.0)
         variance = (1 - w) ** 2 * v + w**2 * u + 2 * w * (1 - w) * c
-        return Prediction(
+        return Marginals(
             model.mean + w * (neighbors.mean - model.mean), np.asarray(scale * variance)
         )
 
@@ -127,12 +127,12 @@ class ExpertInputs:
     Distances and squares have shape (m, k), nearest first.
     """
 
-    model: Prediction
-    neighbors: Prediction
+    model: Marginals
+    neighbors: Marginals
     distances: Array
     squares: Array
 
-    def average(self, experts: Sequence[Expert]) -> Prediction:
+    def average(self, experts: Sequence[Expert]) -> Marginals:
         """Mean and variance of the mixture of experts; the model has the weight left to one."""
         scales = {s: s(self.distances, self.squares) for s in {e.scale for e in experts}}
         parts = [e.mixing.blend(self.model, self.neighbors, scales[e.scale]) for e in experts]
@@ -141,7 +141,7 @@ class ExpertInputs:
         weights.append(max(1.0 - sum(weights), 0.0))
         mean = np.average([part.mean for part in parts], axis=0, weights=weights)
         squares = [part.variance + (part.mean - mean) ** 2 for part in parts]
-        return Prediction(mean, np.average(squares, axis=0, weights=weights))
+        return Marginals(mean, np.average(squares, axis=0, weights=weights))
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class OutputBlend:
         gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
         return replace(self, gp=gp, squares=self.squares[:0])
 
-    def predict(self, X: Array, model: Prediction) -> Prediction:
+    def predict(self, X: Array, model: Marginals) -> Marginals:
         """The blended prediction of y, from the model's, both with noise."""
         if len(self.gp.X) < FEWEST_ROWS:
             return model
@@ -189,11 +189,11 @@ class OutputBlend:
         mean, variance = np.empty((2, len(X)))
         for start in range(0, len(X), BLOCK_ROWS):
             its = slice(start, start + BLOCK_ROWS)
-            own = Prediction(model.mean[its], model.variance[its])
+            own = Marginals(model.mean[its], model.variance[its])
             part = _expert_inputs(self.gp, self.center, self.squares, X[its], own, most)
             both = part.average(self.experts)
             mean[its], variance[its] = both.mean, both.variance
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
 
 def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
@@ -207,14 +207,14 @@ class LearnedBlend:
     """A blend, and its predictions of the held-out rows."""
 
     blend: OutputBlend
-    unseen: Prediction
+    unseen: Marginals
 
 
 def learn_output_blend(
     X: Array,
     y: Array,
     held: IntArray,
-    unseen: Prediction,
+    unseen: Marginals,
     rng: np.random.Generator,
     n_neighbors: int = NEIGHBORS,
 ) -> LearnedBlend | None:
@@ -246,7 +246,7 @@ def learn_output_blend(
     return LearnedBlend(blend, both)
 
 
-def _log_density(y: Array, p: Prediction) -> Array:
+def _log_density(y: Array, p: Marginals) -> Array:
     return normal_log_density(y - p.mean, p.variance)
 
 
@@ -277,7 +277,7 @@ def _experts(given: ExpertInputs, y: Array) -> tuple[Expert, ...]:
 def _calibrated(correlation: float, y: Array, given: ExpertInputs, scale: Array) -> BlendWeights:
     """Factors that bring mean squared scores to one: of both predictions, then of their blend."""
 
-    def excess(p: Prediction, scale: Array | float) -> float:
+    def excess(p: Marginals, scale: Array | float) -> float:
         return float(np.mean((y - p.mean) ** 2 / (scale * p.variance)))
 
     v, u = excess(given.model, scale), excess(given.neighbors, scale)
@@ -287,7 +287,7 @@ def _calibrated(correlation: float, y: Array, given: ExpertInputs, scale: Array)
 
 
 def _expert_inputs(
-    gp: VecchiaGP, center: float, squares: Array, X: Array, model: Prediction, nearby: int
+    gp: VecchiaGP, center: float, squares: Array, X: Array, model: Marginals, nearby: int
 ) -> ExpertInputs:
     """Inputs at rows X, from a process of values with mean zero and the center of y."""
     own = gp.predict(X)

@@ -24,7 +24,7 @@ from scipy.spatial import cKDTree
 
 from rwf._types import Array, IntArray
 from rwf.inference.optimize import maximize
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.linalg.threads import in_parallel, one_blas_thread
 
 if TYPE_CHECKING:
@@ -153,15 +153,15 @@ class VecchiaGP:
         others: IntArray = near[~own].reshape(len(rows), -1)
         return others
 
-    def predict(self, X: Array) -> Prediction:
+    def predict(self, X: Array) -> Marginals:
         """Mean and variance of the values at rows, the nugget included."""
         return self._condition_on(lambda its: self.nearest(X[its], self.n_neighbors)[1], X)
 
-    def leave_one_out(self, rows: IntArray) -> Prediction:
+    def leave_one_out(self, rows: IntArray) -> Marginals:
         """Leave-one-out predictions of training rows."""
         return self._condition_on(lambda its: self.nearest_others(rows[its]), self.X[rows])
 
-    def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Prediction:
+    def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Marginals:
         from rwf.uncertainty import _vecchia
 
         kernel, V = self.kernel, self.kernel.in_lengths(X)
@@ -172,7 +172,7 @@ class VecchiaGP:
             _vecchia.condition(self._U, self.values, *given, mean[its], variance[its])
 
         in_parallel(fill, _slices(len(X)))
-        return Prediction(mean, kernel.amplitude * variance)
+        return Marginals(mean, kernel.amplitude * variance)
 
     def log_density(
         self, rows: IntArray, neighbors: IntArray, kernel: MaternKernel

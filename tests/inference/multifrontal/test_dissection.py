@@ -12,8 +12,8 @@ from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.features.local import LocalAtoms
 from rwf.features.wavelet import unit_directions
 from rwf.inference.multifrontal import AtomTree
-from rwf.inference.multifrontal.columns import Columns, support_radius
 from rwf.inference.multifrontal.dissection import Dissection, dissect
+from rwf.inference.multifrontal.supports import ColumnSupports, support_radius
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, Haar, MexicanHat, Morlet
 from rwf.wavelets.radial import Bump
 
@@ -107,7 +107,7 @@ def test_features_vanish_outside_their_supports(wavelet, d, rng):
     atoms = LocalAtoms(
         wavelet, rng.uniform(0.01, 0.5, m), rng.normal(3, 1, (m, d)), unit_directions(m, d, rng)
     )
-    columns = Columns(Stack((atoms, ConstantFeatures())), d)
+    columns = ColumnSupports(Stack((atoms, ConstantFeatures())), d)
     assert columns.radii[-1] == np.inf
     X = rng.normal(3.0, 1.0, (500, d))
     inside = np.linalg.norm(X[:, None] - columns.centres, axis=2) <= columns.radii

@@ -1,4 +1,4 @@
-"""Frames for the tree: as many atoms as asked for, where rows are; and what fits in memory."""
+"""Lattices for trees: the requested number of atoms, where rows are; and what fits in memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rwf.inference.multifrontal import (
     TreeTooLargeError,
     accumulate_tree,
     draw_multifrontal_lattice,
-    fitting,
+    draw_within,
     largest_that_fits,
     memory_needed,
 )
-from rwf.inference.multifrontal.columns import support_radius
 from rwf.inference.multifrontal.lattice import CLOSE, OVERLAP
+from rwf.inference.multifrontal.supports import support_radius
 from rwf.wavelets import CompactHat, ComplexMorlet, MexicanHat
 from rwf.wavelets.radial import Bump
 
@@ -38,13 +38,13 @@ from rwf.wavelets.radial import Bump
 def test_a_frame_keeps_to_its_number_and_halves_its_scales(n, d, size, distinct, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(2.0, 3.0, (n, d))[rng.integers(min(distinct, n), size=n)]
-    frame = draw_multifrontal_lattice(CompactHat(), X, size, rng)
-    assert 1 <= sum(octave.n_features for octave in frame) <= size
-    scales = np.array([octave.scales[0] for octave in frame])
+    lattice = draw_multifrontal_lattice(CompactHat(), X, size, rng)
+    assert 1 <= sum(octave.n_features for octave in lattice) <= size
+    scales = np.array([octave.scales[0] for octave in lattice])
     ratios = scales[:-1] / scales[1:]
     assert_allclose(np.log2(ratios), np.round(np.log2(ratios)), atol=1e-9)
     assert (ratios > 1.5).all()
-    for octave in frame:
+    for octave in lattice:
         assert octave.shifts.shape == (octave.n_features, d)
         assert (octave.scales == octave.scales[0]).all()
 
@@ -61,9 +61,9 @@ def test_a_frame_has_nearly_as_many_atoms_as_are_asked_for(d, size, rng):
 @pytest.mark.parametrize("d, wavelet", [(1, CompactHat()), (2, Bump())])
 def test_every_row_is_covered_by_all_octaves_and_no_atom_is_idle(d, wavelet, rng):
     X = rng.uniform(-3.0, 5.0, (20_000, d))
-    frame = draw_multifrontal_lattice(wavelet, X, 2000, rng)
-    assert len(frame) >= 4
-    for octave in frame:
+    lattice = draw_multifrontal_lattice(wavelet, X, 2000, rng)
+    assert len(lattice) >= 4
+    for octave in lattice:
         radius = support_radius(wavelet, d) * octave.scales[0]
         rows, atoms = cKDTree(X), cKDTree(octave.shifts)
         assert (rows.query_ball_point(octave.shifts, radius, return_length=True) >= 8).all()
@@ -95,16 +95,16 @@ def test_a_long_tail_does_not_thin_a_frame_out(rng):
 
 
 def test_complex_wavelets_have_two_columns_an_atom(rng):
-    frame = draw_multifrontal_lattice(ComplexMorlet(), rng.uniform(size=(2000, 1)), 400, rng)
-    assert 300 < sum(octave.n_features for octave in frame) <= 400
+    lattice = draw_multifrontal_lattice(ComplexMorlet(), rng.uniform(size=(2000, 1)), 400, rng)
+    assert 300 < sum(octave.n_features for octave in lattice) <= 400
 
 
 def test_a_frame_of_a_hundred_thousand_atoms_is_drawn_at_once(rng):
     X = rng.uniform(size=(300_000, 2))
     begun = time.process_time()
-    frame = draw_multifrontal_lattice(Bump(), X, 30_000, rng)
+    lattice = draw_multifrontal_lattice(Bump(), X, 30_000, rng)
     assert time.process_time() - begun < 3.0
-    assert sum(octave.n_features for octave in frame) > 0.9 * 30_000
+    assert sum(octave.n_features for octave in lattice) > 0.9 * 30_000
 
 
 def test_frames_are_for_few_inputs_and_some_rows(rng):
@@ -120,8 +120,8 @@ def test_frames_are_for_few_inputs_and_some_rows(rng):
 
 
 def drawn(X: np.ndarray, n: int) -> AtomTree:
-    frame = draw_multifrontal_lattice(Bump(), X, n, np.random.default_rng(0))
-    return AtomTree.of(Stack((*frame, ConstantFeatures())), X.shape[1])
+    lattice = draw_multifrontal_lattice(Bump(), X, n, np.random.default_rng(0))
+    return AtomTree.of(Stack((*lattice, ConstantFeatures())), X.shape[1])
 
 
 def test_memory_is_foretold(rng):
@@ -129,7 +129,8 @@ def test_memory_is_foretold(rng):
     tree = drawn(X, 1500)
     moments = accumulate_tree(tree, [Block(X, rng.normal(size=(4000, 1)), np.ones(4000))], 1)
     posterior = moments.posterior(0, np.ones(tree.n_features), 0.1)
-    kept = moments.grams.nbytes + posterior.factor.panels.nbytes + posterior.inverse.leaves.nbytes
+    kept = moments.grams.nbytes + posterior.factor.panels.nbytes
+    kept += posterior.factor.inverse.leaves.nbytes
     need = memory_needed(tree.dissection)
     assert kept < need < 4 * kept
 
@@ -146,8 +147,8 @@ def test_the_largest_tree_fits_and_a_larger_one_does_not(rng):
 def test_what_does_not_fit_says_what_would(rng):
     X = rng.uniform(size=(20_000, 1))
     budget = memory_needed(drawn(X, 800).dissection)
-    assert fitting(lambda n: drawn(X, n), 500, budget).n_features <= 501
+    assert draw_within(lambda n: drawn(X, n), 500, budget).n_features <= 501
     with pytest.raises(TreeTooLargeError, match=r"ask for at most [0-9]+ columns"):
-        fitting(lambda n: drawn(X, n), 3000, budget)
+        draw_within(lambda n: drawn(X, n), 3000, budget)
     with pytest.raises(TreeTooLargeError, match="not even one"):
         largest_that_fits(lambda n: drawn(X, n), 3000, 16)

@@ -15,7 +15,7 @@ from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.inference.moments import accumulate
 from rwf.inference.spike_slab._atoms import gram_row
 from rwf.inference.spike_slab._moves import Terms, fill_row
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, NOTHING, STEP, Dictionary
 from rwf.inference.spike_slab.drawing import draw, n_blocks, octaves, redraw
 from rwf.inference.spike_slab.reduction import DenseRows, reduced
@@ -148,7 +148,7 @@ def test_moments_by_structure_are_those_of_one_pass(n, m, seed, ties):
     x = np.round(x, 1) if ties else x
     rows = Block(x[:, None], rng.normal(2, 3, (n, 1)), rng.uniform(0.2, 3.0, n))
     d = random_dictionary(rng, m)
-    columns = Columns.of(d, x, rows.weights)
+    columns = CompressedColumns.of(d, x, rows.weights)
     expected = accumulate(d, [rows], 1)
     G, before = np.zeros((m, m)), np.empty(n + 1)
     for j in range(m):
@@ -166,7 +166,7 @@ def test_reduced_moments_are_those_in_the_metric_of_the_dense_part(n, m, seed):
     rows = Block(x[:, None], rng.normal(2, 3, (n, 1)), rng.uniform(0.2, 3.0, n))
     d, dense = random_dictionary(rng, m), Stack((ConstantFeatures(), LinearFeatures(1)))
     ratios = np.array([3.0, 0.4])
-    columns = Columns.of(d, x, rows.weights)
+    columns = CompressedColumns.of(d, x, rows.weights)
     found = reduced(columns, DenseRows.of(dense, rows), ratios)
     # y = Zw + Z_d u + ε with u ~ N(0, σ²R) and ε ~ N(0, σ²/v): marginal covariance σ²C.
     Z, Zd, y = d(rows.X), dense(rows.X), rows.y[:, 0]

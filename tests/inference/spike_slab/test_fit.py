@@ -1,4 +1,4 @@
-"""The sparse fit: predictions follow from moments and draws, in any units, on any data."""
+"""The spike-and-slab fit: predictions follow from moments and draws, in any units, on any data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scipy.stats import multivariate_normal
 from rwf.data.rows import Block, distinct
 from rwf.datasets import SIX_PLATEAUS, multi_step
 from rwf.features import FourierFamily, LinearFamily, Stack
-from rwf.inference.spike_slab import Schedule, Smooth, fit_sparse
+from rwf.inference.spike_slab import Schedule, Smooth, fit_spike_slab
 from rwf.inference.spike_slab.chain import Chain, Task
 from rwf.inference.spike_slab.dense import DensePart
 from rwf.inference.spike_slab.fit import agree, gather, score
 from rwf.inference.spike_slab.mixture import Mixture
 from rwf.inference.spike_slab.spread import neighbour_noise
 
-SHORT = Schedule(chains=2, sweeps=6, settling=2, keeping=2, attempts=1, draws=12)
+SHORT = Schedule(chains=2, sweeps=6, burn_in=2, keeping=2, attempts=1, draws=12)
 
 
 def bumpy(n, seed, noise=0.2):
@@ -31,7 +31,7 @@ def bumpy(n, seed, noise=0.2):
 
 
 def fitted(rows, seed=0, **options):
-    return fit_sparse(rows, np.random.default_rng(seed), **{"schedule": SHORT, **options})
+    return fit_spike_slab(rows, np.random.default_rng(seed), **{"schedule": SHORT, **options})
 
 
 def predicted(fit, rows, X):
@@ -90,7 +90,7 @@ def test_predictions_from_moments_equal_those_of_the_sampler_itself():
     for part in (None, smooth):
         task = Task.of(rows, part)
         chain = Chain(task, np.random.default_rng(3))
-        chain.mackay_fixed_point(1, 4)
+        chain.burn_in(1, 4)
         pool, sampler = chain.redraw(0)
         sampler.sweep(1.0)
         cheap = chain.remember(pool, sampler)
@@ -247,9 +247,9 @@ def test_retuning_finds_the_ratio_of_highest_evidence(rng):
     rows, _ = bumpy(100, 6)
     dense = DensePart.of(smooth_part(rows.X[:, 0]), 0.05)
     chain = Chain(Task.of(rows, None), rng)
-    chain.mackay_fixed_point(1, 2)
+    chain.burn_in(1, 2)
     atoms, variances = chain.state.atoms, chain.state.variances
-    fits = dense.retuned(rows, atoms, variances, 0.05)
+    fits = dense.with_best_ratios(rows, atoms, variances, 0.05)
     assert_allclose(fits.ratios[0], dense.ratios[0])
     factor = fits.ratios / dense.ratios
     assert len(np.unique(np.round(factor, 8))) == 3
@@ -295,7 +295,7 @@ def test_the_score_is_the_log_density_of_rows_left_out(case):
     rows, _, _ = case
     task = Task.of(rows, None)
     chain = Chain(task, np.random.default_rng(0))
-    chain.mackay_fixed_point(1, 5)
+    chain.burn_in(1, 5)
     value = score(chain.keep(1, 5, 1), task)
     best = -0.5 * np.log(2 * np.pi * 0.04) - 0.5
     assert best - 0.2 < value < best + 0.1
@@ -372,7 +372,7 @@ def test_noise_from_neighbours_knows_weights_and_repeated_inputs(repeats, rng):
 def test_six_plateaus():
     sample = multi_step(700, np.random.default_rng(0), 0.05, SIX_PLATEAUS)
     rows = Block(sample.X, sample.y[:, None], np.ones(700))
-    fit = fitted(rows, schedule=replace(SHORT, settling=3))
+    fit = fitted(rows, schedule=replace(SHORT, burn_in=3))
     assert 5 <= fit.report.active < 12
     p = predicted(fit, rows, rows.X)
     assert np.sqrt(np.mean((p.mean - sample.f) ** 2)) < 0.02

@@ -13,11 +13,11 @@ from scipy.stats import beta, invgamma, kstest, multivariate_normal
 
 from rwf.inference.spike_slab._atoms import Runs
 from rwf.inference.spike_slab._moves import birth, birth_death, death, relocate
-from rwf.inference.spike_slab.columns import Columns
-from rwf.inference.spike_slab.reduction import Effective
-from rwf.inference.spike_slab.sampler import SCARCITY, Levels, Prior, Sampler
+from rwf.inference.spike_slab.columns import CompressedColumns
+from rwf.inference.spike_slab.reduction import EffectiveMoments
+from rwf.inference.spike_slab.sampler import SCARCITY, Levels, Sampler, VariancePrior
 
-PRIOR = Prior(slab=0.7, noise=0.02)
+PRIOR = VariancePrior(slab=0.7, noise=0.02)
 
 
 def problem(n, m, seed, n_blocks=3, noise=0.3):
@@ -37,7 +37,9 @@ def sampler_of(Z, y, blocks, levels, rng, active=()):
     gaps = np.zeros(0, dtype=np.intp)
     values, sums = Z.T.ravel().copy(), np.cumsum(Z.T, axis=1).ravel()
     runs = Runs(first, sizes, np.arange(m) * n, values, sums, gaps, np.ones(n))
-    moments = Effective(Columns(runs), np.zeros((m, 1)), Z.T @ y, float(y @ y), float(n))
+    moments = EffectiveMoments(
+        CompressedColumns(runs), np.zeros((m, 1)), Z.T @ y, float(y @ y), float(n)
+    )
     active = np.array(active, dtype=np.intp)
     return Sampler(moments, blocks, PRIOR, levels, active, rng)
 

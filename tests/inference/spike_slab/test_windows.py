@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rwf.data.rows import Block
-from rwf.inference.spike_slab import Schedule, fit_sparse, fit_windows
+from rwf.inference.spike_slab import Schedule, fit_spike_slab, fit_windows
 
-SHORT = Schedule(chains=2, sweeps=5, settling=2, keeping=2, attempts=1, draws=8)
+SHORT = Schedule(chains=2, sweeps=5, burn_in=2, keeping=2, attempts=1, draws=8)
 
 
 def series(n, seed):
@@ -112,7 +112,7 @@ def test_drawn_functions_have_the_mean_of_the_posterior(case, rng):
 def test_a_short_series_is_one_window_and_the_same_fit():
     rows, _ = series(120, 1)
     windowed = fit_windows(rows, np.random.default_rng(3), schedule=SHORT)
-    plain = fit_sparse(rows, np.random.default_rng(3), schedule=SHORT)
+    plain = fit_spike_slab(rows, np.random.default_rng(3), schedule=SHORT)
     a = windowed.posterior(windowed.collect(rows)).predict(rows.X)
     b = plain.posterior(plain.collect(rows)).predict(plain.features(rows.X))
     assert_allclose(a.mean, b.mean, rtol=1e-12)
@@ -123,4 +123,4 @@ def test_a_short_series_is_one_window_and_the_same_fit():
 def test_too_many_inputs_for_one_window_are_refused_with_advice(rng):
     x = np.arange(5001.0)[:, None]
     with pytest.raises(ValueError, match="fit_windows"):
-        fit_sparse(Block(x, x, np.ones(5001)), rng)
+        fit_spike_slab(Block(x, x, np.ones(5001)), rng)

@@ -1,7 +1,7 @@
-"""The tree engine: local atoms make the posterior of a hundred thousand columns exact in seconds.
+"""The multifrontal solver: the exact posterior of a hundred thousand local atoms in seconds.
 
-Where the dense engine has one Gram matrix, its factor and its inverse, this one has as many small
-ones as the dissection of the atoms has nodes, and the same numbers come out.
+The dense solver has one Gram matrix, its factor and its inverse. This one has a small one for every
+node of the dissection of the atoms, and gives the same posterior.
 """
 
 from rwf.inference.multifrontal.atom_tree import AtomTree
@@ -13,7 +13,7 @@ from rwf.inference.multifrontal.empirical_bayes import (
 from rwf.inference.multifrontal.lattice import draw_multifrontal_lattice
 from rwf.inference.multifrontal.memory import (
     TreeTooLargeError,
-    fitting,
+    draw_within,
     largest_that_fits,
     memory_needed,
 )
@@ -28,7 +28,7 @@ __all__ = [
     "TreeTooLargeError",
     "accumulate_tree",
     "draw_multifrontal_lattice",
-    "fitting",
+    "draw_within",
     "largest_that_fits",
     "memory_needed",
     "power_law",

@@ -1,7 +1,7 @@
 """Compiled loops over rows: which leaf they fall in, small cells of them, and their features.
 
-Infinities do not occur here, because fast arithmetic may assume that there are none: a column
-without bounds has a radius of :data:`EVERYWHERE`.
+Fast arithmetic may assume that there are no infinities: a column without bounds has the radius
+:data:`EVERYWHERE`.
 """
 
 from __future__ import annotations
@@ -17,30 +17,20 @@ CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5
 """Formulas of columns: ``OTHER`` is filled in by the feature map itself."""
 
 EVERYWHERE = 1e150
+"""The radius of a column without bounds: its square does not overflow."""
 
 
-class Table(NamedTuple):
-    """The columns, in the order of the tree.
+class ColumnTable(NamedTuple):
+    """The columns, in the order of the tree."""
 
-    Args:
-        centres: t, shape (p, d).
-        radii: how far from its centre a column may differ from zero, shape (p,).
-        kinds: its formula, shape (p,).
-        inverse: 1/s, shape (p,).
-        factors: what multiplies the profile, shape (p,).
-        curvatures: c of a hat, shape (p,).
-        orders: order of a compact hat, or the input of a linear column, shape (p,).
-        tail: squared radius at which a Gaussian envelope ends.
-    """
-
-    centres: Array
-    radii: Array
-    kinds: IntArray
-    inverse: Array
-    factors: Array
-    curvatures: Array
-    orders: IntArray
-    tail: float
+    centres: Array  # t, shape (p, d)
+    radii: Array  # how far from its centre a column may differ from zero, shape (p,)
+    kinds: IntArray  # its formula, shape (p,)
+    inverse: Array  # 1/s, shape (p,)
+    factors: Array  # what multiplies the profile, shape (p,)
+    curvatures: Array  # c of a hat, shape (p,)
+    orders: IntArray  # order of a compact hat, or the input of a linear column, shape (p,)
+    tail: float  # squared radius at which a Gaussian envelope ends
 
 
 @compiled
@@ -132,7 +122,7 @@ def split(X: Array, order: IntArray, starts: IntArray, most: int, cells: IntArra
 
 @compiled
 def touching(
-    XT: Array, begin: int, end: int, columns: IntArray, table: Table, active: IntArray
+    XT: Array, begin: int, end: int, columns: IntArray, table: ColumnTable, active: IntArray
 ) -> int:
     """Places in ``columns`` of those whose support meets the box of the rows; their number."""
     d = XT.shape[0]
@@ -157,7 +147,7 @@ def touching(
 
 @compiled
 def fill(
-    XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: Table, Z: Array
+    XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: ColumnTable, Z: Array
 ) -> None:
     """Z_ji = root_i z_j(x_i) of some rows, one line per column; leaves out what is ``OTHER``."""
     d, n = XT.shape[0], end - begin
@@ -217,7 +207,7 @@ def features(
     end: int,
     root: Array,
     columns: IntArray,
-    table: Table,
+    table: ColumnTable,
     active: IntArray,
     work: Array,
 ) -> int:

@@ -1,7 +1,8 @@
-"""A stack of features with its dissection: what rows and statistics are laid out on."""
+"""A stack of features with its dissection, on which rows are sorted and moments are stored."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -11,33 +12,29 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features.stack import Stack
 from rwf.inference.multifrontal.cells import SortedRows
-from rwf.inference.multifrontal.columns import Columns
 from rwf.inference.multifrontal.dissection import LEAF_COLUMNS, Dissection, dissect
+from rwf.inference.multifrontal.supports import ColumnSupports
 from rwf.linalg.threads import in_parallel
 
 if TYPE_CHECKING:
-    from rwf.inference.multifrontal._rows import Table
+    from rwf.inference.multifrontal._rows import ColumnTable
 
 CELL_ROWS = 256
-"""Rows of a cell: the fewer they are, the fewer columns they have, and the slower products are."""
+"""Most rows of a cell. Fewer rows meet fewer columns, but make products slower."""
 
 
 @dataclass(frozen=True)
 class AtomTree:
-    """The columns of a stack, and the tree on which they stand.
+    """The columns of a stack, and the tree that they are on."""
 
-    Args:
-        columns: supports and values of the columns.
-        dissection: the tree; it depends on supports alone, so that statistics of any rows add.
-    """
-
-    columns: Columns
+    columns: ColumnSupports  # supports and values of the columns
+    # the tree; it depends on supports alone, so that statistics of any rows add
     dissection: Dissection
 
     @classmethod
     def of(cls, features: Stack, n_inputs: int, leaf_columns: int = LEAF_COLUMNS) -> Self:
         """The tree of a stack of feature maps."""
-        columns = Columns(features, n_inputs)
+        columns = ColumnSupports(features, n_inputs)
         return cls(columns, dissect(columns.centres, columns.radii, leaf_columns))
 
     @property
@@ -45,7 +42,7 @@ class AtomTree:
         return self.dissection.n_columns
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> ColumnTable:
         return self.columns.table(self.dissection.order)
 
     @cached_property
@@ -99,34 +96,31 @@ class AtomTree:
 
     def times(self, X: Array, W: Array) -> Array:
         """ZW of many rows, for W in the original order of columns, shape (n, q)."""
-        rows, weights = self.sorted_rows(X), self.dissection.in_tree_order(W)
-        out = np.empty((len(X), W.shape[1]))
-
-        def multiply(cells: IntArray) -> None:
-            work = self.workspace()
-            for leaf, begin, end in cells.tolist():
-                places, Z = self.features_of(rows, leaf, begin, end, work)
-                columns = self.dissection.columns(leaf)[places]
-                out[rows.order[begin:end]] = Z.T @ weights[columns]
-
-        in_parallel(multiply, rows.batches())
-        return out
+        weights = self.dissection.in_tree_order(W)
+        return self._by_row(X, W.shape[1], lambda columns, Z: Z.T @ weights[columns])
 
     def block_energies(self, X: Array) -> Array:
         """Σz² of every block of columns at rows, shape (n, B)."""
         blocks = self.columns.features.blocks[self.dissection.order]
-        rows, count = self.sorted_rows(X), len(self.columns.features.maps)
-        out = np.empty((len(X), count))
+        every = np.arange(len(self.columns.features.maps))[:, None]
 
-        def add_up(cells: IntArray) -> None:
+        def energies(columns: IntArray, Z: Array) -> Array:
+            sums: Array = (blocks[columns] == every).astype(np.float64) @ (Z * Z)
+            return sums.T
+
+        return self._by_row(X, len(every), energies)
+
+    def _by_row(self, X: Array, width: int, values: Callable[[IntArray, Array], Array]) -> Array:
+        """Values of rows, shape (n, width), from the columns that reach a cell and their Zᵀ."""
+        rows, out = self.sorted_rows(X), np.empty((len(X), width))
+
+        def fill(cells: IntArray) -> None:
             work = self.workspace()
             for leaf, begin, end in cells.tolist():
                 places, Z = self.features_of(rows, leaf, begin, end, work)
-                own = blocks[self.dissection.columns(leaf)[places]]
-                member = (own == np.arange(count)[:, None]).astype(np.float64)
-                out[rows.order[begin:end]] = (member @ (Z * Z)).T
+                out[rows.order[begin:end]] = values(self.dissection.columns(leaf)[places], Z)
 
-        in_parallel(add_up, rows.batches())
+        in_parallel(fill, rows.batches())
         return out
 
     def _fill_others(

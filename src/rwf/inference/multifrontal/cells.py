@@ -12,24 +12,17 @@ from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores
 
 BATCHES_PER_CORE = 4
-"""More batches than cores even out their different costs."""
+"""More batches than cores even out their different costs, and more yet would be too small."""
 
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows in the order of their cells.
+    """Rows in the order of their cells."""
 
-    Args:
-        order: the original number of every row, shape (n,).
-        XT: inputs in this order, shape (d, n).
-        root: what multiplies the features of every row, in this order, shape (n,).
-        cells: leaf, begin and end of every cell, shape (cells, 3), ascending by leaf.
-    """
-
-    order: IntArray
-    XT: Array
-    root: Array
-    cells: IntArray
+    order: IntArray  # the original number of every row, shape (n,)
+    XT: Array  # inputs in this order, shape (d, n)
+    root: Array  # what multiplies the features of every row, in this order, shape (n,)
+    cells: IntArray  # leaf, begin and end of every cell, shape (cells, 3), ascending by leaf
 
     @classmethod
     def of(cls, dissection: Dissection, X: Array, root: Array | None, most_rows: int) -> Self:

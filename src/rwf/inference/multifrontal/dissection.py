@@ -1,11 +1,11 @@
-"""Nested dissection of a domain by the supports of its columns, a k-d tree that knows no rows.
+"""Nested dissection of a domain by the supports of its columns: a k-d tree that needs no rows.
 
 A node is a box. It is cut where the fewest supports straddle; the columns that do are the node's
 own, the others go to the side that contains them, and a box of few columns is a leaf. So a column
-lives at the deepest node that contains its support, and columns of different branches never meet.
-The outermost boxes have no outer bounds: every point of space lies in a leaf, whose list has all
-columns that can differ from zero there. The nodes are numbered so that a left child follows its
-parent, and a subtree is a range.
+belongs to the deepest node that contains its support, and columns of different branches never meet.
+The outermost boxes are unbounded: every point of space is in a leaf, whose list has all columns
+that can differ from zero there. Nodes are numbered so that a left child follows its parent, and a
+subtree is a range.
 
 A node's list has its own columns first, then the *boundary*: columns of its ancestors whose
 supports meet its box, in the order of the parent's list.
@@ -26,10 +26,10 @@ AnyArray: TypeAlias = NDArray[Any]
 """What is saved: floats or integers."""
 
 LEAF_COLUMNS = 100
-"""A box of no more columns is not cut."""
+"""A box of no more columns is a leaf: smaller fronts are too small for fast products."""
 
 MIDDLE = (0.4, 0.6)
-"""Between which quantiles of its columns' centres a box is cut."""
+"""Quantiles of its columns' centres between which a box is cut, so that the tree is balanced."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +37,19 @@ class Dissection:
     """The tree, as arrays over nodes and over the entries of their lists.
 
     Columns are numbered in the order of the tree, in which a node's own are a range.
-
-    Args:
-        order: the original number of every column, shape (p,).
-        axes: the input at which a node is cut, -1 for leaves, shape (nodes,).
-        cuts: where it is cut; what is smaller goes left, shape (nodes,).
-        right: the right child, shape (nodes,).
-        parents: shape (nodes,); -1 for the root.
-        own_starts: where a node's own columns begin, shape (nodes + 1,).
-        list_starts: where its list begins in ``lists``, shape (nodes + 1,).
-        lists: columns of all lists.
-        places: of every boundary entry, its place in the list of the parent; -1 for own columns.
     """
 
-    order: Annotated[IntArray, "p"]
-    axes: Annotated[IntArray, "v"]
-    cuts: Annotated[Array, "v"]
-    right: Annotated[IntArray, "v"]
-    parents: Annotated[IntArray, "v"]
-    own_starts: Annotated[IntArray, "w"]
-    list_starts: Annotated[IntArray, "w"]
-    lists: Annotated[IntArray, "l"]
+    order: Annotated[IntArray, "p"]  # the original number of every column, shape (p,)
+    axes: Annotated[
+        IntArray, "v"
+    ]  # the input at which a node is cut, -1 for leaves, shape (nodes,)
+    cuts: Annotated[Array, "v"]  # where it is cut; what is smaller goes left, shape (nodes,)
+    right: Annotated[IntArray, "v"]  # the right child, shape (nodes,)
+    parents: Annotated[IntArray, "v"]  # shape (nodes,); -1 for the root
+    own_starts: Annotated[IntArray, "w"]  # where a node's own columns begin, shape (nodes + 1,)
+    list_starts: Annotated[IntArray, "w"]  # where its list begins in ``lists``, shape (nodes + 1,)
+    lists: Annotated[IntArray, "l"]  # columns of all lists
+    # of every boundary entry, its place in the list of the parent; -1 for own columns
     places: Annotated[IntArray, "l"]
 
     @property
@@ -115,10 +107,6 @@ class Dissection:
         own = int(self.own[v])
         return own, int(self.fronts[v]) - own
 
-    def is_right(self, v: int) -> bool:
-        """Whether a node is a right child; a left one follows its parent."""
-        return v > 0 and v != self.parents[v] + 1
-
     def columns(self, v: int) -> IntArray:
         """The list of a node."""
         return self.lists[self.list_starts[v] : self.list_starts[v + 1]]
@@ -154,8 +142,7 @@ class Dissection:
 
 def dissect(centres: Array, radii: Array, leaf_columns: int = LEAF_COLUMNS) -> Dissection:
     """The tree of columns with these supports; an infinite radius is a column without bounds."""
-    builder = _Builder(centres, radii, leaf_columns)
-    return builder.build()
+    return _Builder(centres, radii, leaf_columns).build()
 
 
 @dataclass(frozen=True)

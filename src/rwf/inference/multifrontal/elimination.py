@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rwf.inference.multifrontal.moments import TreeMoments
 
 SOLVED_AT_ONCE = 64
-"""Columns of a triangular system that are solved together; between them are matrix products."""
+"""Columns of a triangular system that are solved together; the rest is faster matrix products."""
 
 
 class _NotPositiveDefinite(Exception):

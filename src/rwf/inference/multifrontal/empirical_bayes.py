@@ -1,8 +1,8 @@
-"""Noise and prior variances of a tree's columns by the fixed point: rows are not touched again."""
+"""Empirical Bayes on a tree, by MacKay's fixed point: rows are not read again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -15,8 +15,9 @@ from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
 
 COARSEST, FALL, NOISE = 4.0, 3.0, 1e-2
-"""Where to start for targets of unit variance: the variance of coarsest atoms' weights for atoms of
-unit peak, the factor by which it falls from octave to octave, and that of the noise."""
+"""Initial variances for targets of unit variance: that of the weights of the coarsest atoms of unit
+peak, the factor by which it falls from octave to octave, and that of the noise. They only save
+steps: the fixed point hardly depends on them."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,11 @@ class TreeEmpiricalBayes:
     evaluations: int
     at_bounds: tuple[str, ...]
 
-    def rescaled(self, factor: float) -> TreeEmpiricalBayes:
-        """The same with all variances larger by a factor."""
-        log = float(np.log(factor))
-        variances = Variances(self.variances.log_priors + log, self.variances.log_noise + log)
-        return replace(self, variances=variances, posterior=self.posterior.rescaled(factor))
-
 
 def power_law(features: Stack) -> Variances:
-    """Variances to start from: they fall from octave to octave, as those of most functions do.
+    """Initial variances, which fall from octave to octave, as those of most functions do.
 
-    From a constant, the fixed point needs twice as many steps and drives coarse octaves that hardly
-    matter to extremes first.
+    From equal ones, the fixed point needs twice as many steps.
     """
     level, log_priors = 0, []
     for part in features.maps:
@@ -63,19 +57,12 @@ def tree_fixed_point(
     max_iter: int = 8,
     tol: float = 2e-2,
 ) -> TreeEmpiricalBayes:
-    """Tied prior variances and noise by MacKay's fixed point: one factor and inverse a step.
+    """:func:`mackay_fixed_point` on a tree: one factor and one selected inverse a step.
 
-    Args:
-        moments: all that is known of the rows.
-        output: which output.
-        groups: the group of every column, shape (p,).
-        start: variances to start from.
-        parents: the block of every group, shape (G,); each is its own if not given.
-        max_iter: most steps.
-        tol: mean change of log prior variances at which to stop.
+    Without ``parents``, every group is its own block.
     """
     blocks = np.arange(len(start.log_priors)) if parents is None else parents
-    # The fixed point asks for no more than both forms of moments have.
+    # The fixed point needs no more than all forms of moments have.
     found = mackay_fixed_point(
         cast(Statistics, moments), output, groups, blocks, start, max_iter=max_iter, tol=tol
     )

@@ -7,30 +7,27 @@ eliminated, and :math:`X = F_{bo}F_{oo}^{-1}`, by which they act on its boundary
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.inference.multifrontal.dissection import Dissection
-from rwf.inference.multifrontal.inverse import selected_inverse
+from rwf.inference.multifrontal.inverse import SelectedInverse, selected_inverse
 from rwf.linalg.blas import call
 from rwf.linalg.threads import one_blas_thread
 
 
 @dataclass(frozen=True)
 class TreeFactor:
-    """M = LLᵀ, by nodes.
+    """M = LLᵀ, by nodes."""
 
-    Args:
-        dissection: the tree.
-        panels: of every node L⁻¹ above X, shape (list, own), in Fortran's order.
-        jitter: what was added to the diagonal of M to make it positive definite.
-    """
-
-    dissection: Dissection
-    panels: Annotated[Array, "g"]
-    jitter: float = 0.0
+    dissection: Dissection  # the tree
+    panels: Annotated[
+        Array, "g"
+    ]  # of every node L⁻¹ above X, shape (list, own), in Fortran's order
+    jitter: float = 0.0  # what was added to the diagonal of M to make it positive definite
 
     def panel(self, v: int) -> Array:
         """L⁻¹ above X of a node; one line per own column."""
@@ -77,6 +74,11 @@ class TreeFactor:
         if own and rest:
             X, above = P[0, own:], V[tree.boundary(v)]
             call("dgemm", "N", "N", k, own, rest, -1.0, above, k, X, own + rest, 1.0, mine, k)
+
+    @cached_property
+    def inverse(self) -> SelectedInverse:
+        """M⁻¹ where columns meet; computed when it is first needed, and kept."""
+        return selected_inverse(self)
 
     def inverse_diagonal(self) -> Array:
         """The diagonal of M⁻¹ in the original order of columns, shape (p,)."""

@@ -27,24 +27,20 @@ if TYPE_CHECKING:
     from rwf.inference.multifrontal.factor import TreeFactor
 
 STRIP = 192
-"""Columns of a symmetric product that are made at once, so that little above the diagonal is."""
+"""Columns of a symmetric product that are computed at once: few, so that little is computed above
+the diagonal, and enough for fast products."""
 
 
 @dataclass(frozen=True)
 class SelectedInverse:
-    """Parts of M⁻¹, in the order of the tree.
+    """Parts of M⁻¹, in the order of the tree."""
 
-    Args:
-        diagonal: shape (p,).
-        leaves: its lower triangle over the list of every leaf, packed; empty if not asked for.
-    """
-
-    diagonal: Array
-    leaves: Array
+    diagonal: Array  # shape (p,)
+    leaves: Array  # its lower triangle over the list of every leaf, packed; or empty
 
 
 def selected_inverse(factor: TreeFactor, *, leaves: bool = True) -> SelectedInverse:
-    """M⁻¹ where columns meet: its diagonal, and over the lists of leaves if they are wanted."""
+    """M⁻¹ where columns meet: its diagonal, and its parts over the lists of ``leaves``."""
     tree = factor.dissection
     size = int(tree.packed_starts[-1]) if leaves else 0
     result = SelectedInverse(np.empty(tree.n_columns), np.empty(size))

@@ -1,9 +1,9 @@
-r"""A frame of about as many atoms as are asked for, however the rows lie, in well under a second.
+r"""A lattice of a requested number of atoms, wherever the rows are, in well under a second.
 
 Every octave is a jittered lattice with half the spacing of the one before. How far its atoms
 overlap, :data:`OVERLAP`, decides what a tree of them costs. A cell of the lattice has an atom if
-enough rows lie in it and around it, so that dense regions have finer atoms than sparse ones. Only
-cells with rows, and those around them, are ever listed, so that large empty regions cost nothing.
+enough rows are in it and around it, so that regions of more rows have finer atoms. Only cells with
+rows, and those around them, are ever listed, so that large empty regions cost nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ from scipy.spatial import cKDTree
 from rwf._types import Array, BoolArray, IntArray
 from rwf.features.lattice import LEAST_ROWS
 from rwf.features.local import LocalAtoms
-from rwf.inference.multifrontal.columns import support_radius
+from rwf.inference.multifrontal.supports import support_radius
 from rwf.wavelets import Wavelet
 
 OVERLAP = {1: 4.0, 2: 1.75, 3: 1.6}
 """Radius of a support in spacings of its lattice, by the number of inputs. A larger one gives a
-smoother frame of coarser atoms for the same number, and costs its d + 1st power."""
+smoother lattice of coarser atoms for the same number, and costs its d + 1st power."""
 
 WIDEST = 3.0
-"""Radius in scales that counts where a support is wider: Gaussian envelopes have long tails."""
+"""Largest radius of a support, in scales, that spacings allow for: beyond, Gaussian envelopes have
+all but vanished."""
 
 REACH = 0.7
-"""Share of the support within which rows inform an atom."""
+"""Share of the support within which rows count for an atom: at the rim it is close to zero."""
 
 JITTER = 0.3
-"""Largest distance of an atom from the middle of its cell in any input, in spacings."""
+"""Largest distance of an atom from the middle of its cell in any input, in spacings: it breaks the
+regularity of the lattice and leaves no gaps."""
 
 CLOSE = 0.97
-"""Share of the number asked for that is close enough."""
+"""Share of the requested number that is close enough: each further attempt costs as much again."""
 
 ATTEMPTS = 10
-"""How many finest spacings are tried."""
+"""How many finest spacings are tried at most; three or four are usual."""
 
 MOST_ROWS = 2**20
-"""More rows are represented by a sample."""
+"""Of more rows, a sample shows as well where rows are."""
 
 DEEPEST = {1: 50, 2: 28, 3: 18}
 """Most octaves, so that a cell's number fits an integer."""
@@ -64,12 +66,12 @@ def draw_multifrontal_lattice(
     """
     d = X.shape[1]
     if d not in OVERLAP:
-        raise ValueError(f"X has {d} columns, but frames are for one, two or three inputs.")
+        raise ValueError(f"X has {d} columns, but a lattice is for one, two or three inputs.")
     wanted = n_features // wavelet.columns
     if wanted < 1 or len(X) == 0:
-        raise ValueError(f"{n_features} columns on {len(X)} rows are no frame: ask for more.")
+        raise ValueError(f"{n_features} columns on {len(X)} rows give no lattice: ask for more.")
     least = min(LEAST_ROWS, len(X))
-    if len(X) > MOST_ROWS:  # a sample tells as well where rows are
+    if len(X) > MOST_ROWS:
         least = max(2, LEAST_ROWS * MOST_ROWS // len(X))
         X = X[rng.integers(len(X), size=MOST_ROWS)]
     span = float(np.ptp(X, axis=0).max()) or 1.0

@@ -1,4 +1,4 @@
-"""How much memory a tree needs, before any of it is taken, and the largest tree that fits."""
+"""How much memory a tree needs, before any is allocated, and the largest tree that fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rwf.inference.multifrontal.inverse import inverse_entries
 from rwf.inference.multifrontal.schedule import schedule
 
 CLOSE = 1.03
-"""The largest number of columns is found up to this factor."""
+"""The largest number of columns is found up to this factor: closer would cost more trials."""
 
 
 class TreeTooLargeError(RWFError, ValueError):
@@ -23,7 +23,7 @@ def memory_needed(tree: Dissection) -> int:
     """Bytes of statistics, factor and inverse together, with all that is needed to make them."""
     top, subtrees = schedule(tree)
     squares = (tree.fronts - tree.own) ** 2
-    # All subtrees are counted as if at work at once; their last updates wait for the top.
+    # As if all subtrees were eliminated at once; their last updates are kept for the top.
     updates = sum(sum(update_entries(tree, nodes)) + int(squares[nodes[0]]) for nodes in subtrees)
     updates += sum(update_entries(tree, top))
     inverses = sum(inverse_entries(tree, nodes) for nodes in subtrees)
@@ -33,12 +33,9 @@ def memory_needed(tree: Dissection) -> int:
 
 
 def largest_that_fits(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> AtomTree:
-    """The tree of about ``n_features`` columns, or of as many as fit ``budget`` bytes.
+    """The tree that ``draw`` makes of ``n_features`` columns, or of as many as fit the budget.
 
-    Args:
-        draw: a tree of about so many columns, of the family in question.
-        n_features: how many are wanted.
-        budget: bytes.
+    The budget is in bytes.
     """
     tree = draw(n_features)
     need = memory_needed(tree.dissection)
@@ -64,14 +61,8 @@ def largest_that_fits(draw: Callable[[int], AtomTree], n_features: int, budget: 
     return best
 
 
-def fitting(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> AtomTree:
-    """The tree of about ``n_features`` columns; an error that says what would fit if it does not.
-
-    Args:
-        draw: a tree of about so many columns, of the family in question.
-        n_features: how many are wanted.
-        budget: bytes.
-    """
+def draw_within(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> AtomTree:
+    """As :func:`largest_that_fits`, but an error that says what would fit if not all columns do."""
     tree = draw(n_features)
     need = memory_needed(tree.dissection)
     if need <= budget:
@@ -79,5 +70,5 @@ def fitting(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> At
     largest = largest_that_fits(draw, n_features, budget).n_features
     raise TreeTooLargeError(
         f"{tree.n_features} columns need {need / 2**30:.2f} GiB, but {budget / 2**30:.2f} GiB are "
-        f"at hand: ask for at most {largest} columns, or give more memory."
+        f"available: ask for at most {largest} columns, or provide more memory."
     )

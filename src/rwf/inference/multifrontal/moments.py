@@ -1,7 +1,7 @@
 """Sufficient statistics on a tree: a Gram matrix per leaf, over the columns that reach it.
 
-They hold what the dense Gram matrix holds, and add over rows as it does, but the matrix itself is
-never formed: two columns that meet in no leaf have no entry at all.
+They add over rows and equal the dense Gram matrix, which is never formed: two columns that meet in
+no leaf have no entry.
 """
 
 from __future__ import annotations
@@ -24,32 +24,24 @@ from rwf.linalg.blas import call
 from rwf.linalg.cholesky import EPSILON, RESOLUTION
 from rwf.linalg.threads import in_parallel
 
-LEAST_GATHERED = 2**19
-ROWS_PER_LEAF = 512
-"""Blocks are joined, or parted, to so many rows, at least or by the number of leaves, so that
-cells are small and yet have enough rows."""
+LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512
+"""Rows that are sorted and added at a time: at least so many, and so many per leaf, so that cells
+are small in space and yet have enough rows for fast products."""
 
 
 @dataclass(frozen=True)
 class TreeMoments:
-    """Gram form, by leaf.
-
-    Args:
-        tree: the columns and their dissection.
-        grams: lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed.
-        Zty: b in the original order of columns, shape (p, k) for k outputs.
-        yty: yᵀy of each output, shape (k,).
-        n: number of rows, or their total weight.
-        log_volume: Σ log v of the rows, where their noise varies.
-    """
+    """Gram form, by leaf."""
 
     form: ClassVar[str] = "multifrontal"
-    tree: AtomTree
-    grams: Annotated[Array, "g"]
-    Zty: Annotated[Array, "p k"]
-    yty: Annotated[Array, "k"]
-    n: float
-    log_volume: float = 0.0
+    tree: AtomTree  # the columns and their dissection
+    grams: Annotated[
+        Array, "g"
+    ]  # lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed
+    Zty: Annotated[Array, "p k"]  # b in the original order of columns, shape (p, k) for k outputs
+    yty: Annotated[Array, "k"]  # yᵀy of each output, shape (k,)
+    n: float  # number of rows, or their total weight
+    log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
 
     @classmethod
     def empty(cls, tree: AtomTree, n_outputs: int) -> TreeMoments:

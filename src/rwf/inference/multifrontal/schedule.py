@@ -1,4 +1,4 @@
-"""What can be done side by side: subtrees know nothing of each other, but the nodes above do."""
+"""What can be done in parallel: disjoint subtrees are independent, the nodes above them are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores, one_blas_thread
 
 SUBTREES_PER_CORE = 2
-"""More subtrees than cores even out their different costs, but more memory is alive at once."""
+"""More subtrees than cores even out their different costs, but need more memory at once."""
 
 LARGE_FRONT = 1000
 """Columns of a front from which on two threads of BLAS are faster than one."""
@@ -40,9 +40,9 @@ def threads_for(tree: Dissection, nodes: Sequence[int]) -> AbstractContextManage
 
 
 class Pile:
-    """Square matrices one upon another in one piece of memory: the last one in is the first out.
+    """A stack of square matrices in one piece of memory.
 
-    New memory is slow to come by, and memory that is used again is still in a cache.
+    Allocating is slow, and memory that is used again is still in a cache.
     """
 
     def __init__(self, size: int) -> None:
@@ -55,11 +55,11 @@ class Pile:
         return self._starts[-1]
 
     def push(self, rows: int) -> Array:
-        """A matrix of unknown content on top."""
+        """An uninitialised matrix on top."""
         start = self.height
         self._starts.append(start + rows * rows)
         return self._memory[start : self.height].reshape(rows, rows)
 
     def pop(self) -> None:
-        """Take the top one away."""
+        """Remove the top matrix."""
         self._starts.pop()

@@ -13,30 +13,19 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.features._fused_math import compiled, cos_sin
-
-STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
+from rwf.inference.spike_slab.dictionary import CUSP, HAT, STEP
 
 
 class Runs(NamedTuple):
-    """√v z_j at n sorted rows of weights v: local atoms, then steps.
+    """√v z_j at n sorted rows of weights v: local atoms, then steps."""
 
-    Args:
-        first: the first row of each local atom's run.
-        sizes: how many rows it has.
-        starts: where the run is among the values.
-        values: √v z on all runs.
-        sums: of v z on a run, up to and with each row.
-        gaps: how many rows are before each step.
-        root: √v, shape (n,).
-    """
-
-    first: IntArray
-    sizes: IntArray
-    starts: IntArray
-    values: Array
-    sums: Array
-    gaps: IntArray
-    root: Array
+    first: IntArray  # the first row of each local atom's run
+    sizes: IntArray  # how many rows it has
+    starts: IntArray  # where the run is among the values
+    values: Array  # √v z on all runs
+    sums: Array  # of v z on a run, up to and with each row
+    gaps: IntArray  # how many rows are before each step
+    root: Array  # √v, shape (n,)
 
 
 @compiled

@@ -23,48 +23,30 @@ from rwf.features._fused_math import compiled, exp
 from rwf.inference.spike_slab._atoms import Runs, gram_row
 
 LARGEST_EXPONENT = 600.0
+"""Exponents are clipped here: e^±700 is the range of doubles and of the fused exponential."""
 
 
 class Terms(NamedTuple):
-    """What the moves take as given.
+    """What the moves take as given."""
 
-    Args:
-        columns: all m atoms at the rows.
-        H: what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p).
-        noise_precision: β.
-        precisions: α of every atom, shape (m,).
-        odds: ω of every atom, shape (m,).
-    """
-
-    columns: Runs
-    H: Array
-    noise_precision: float
-    precisions: Array
-    odds: Array
+    columns: Runs  # all m atoms at the rows
+    H: Array  # what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p)
+    noise_precision: float  # β
+    precisions: Array  # α of every atom, shape (m,)
+    odds: Array  # ω of every atom, shape (m,)
 
 
 class State(NamedTuple):
-    """What the moves change. Only the first ``size`` entries of the active set count.
+    """What the moves change. Only the first ``size`` entries of the active set count."""
 
-    Args:
-        size: the number of active atoms, shape (1,).
-        active: their indices, shape (capacity,).
-        rows: their rows of G, shape (capacity, m).
-        place: where an atom is among the active ones, or -1, shape (m,).
-        Sigma: Σ, shape (capacity, capacity).
-        mean: m, shape (capacity,).
-        S: shape (m,).
-        Q: shape (m,).
-    """
-
-    size: IntArray
-    active: IntArray
-    rows: Array
-    place: IntArray
-    Sigma: Array
-    mean: Array
-    S: Array
-    Q: Array
+    size: IntArray  # the number of active atoms, shape (1,)
+    active: IntArray  # their indices, shape (capacity,)
+    rows: Array  # their rows of G, shape (capacity, m)
+    place: IntArray  # where an atom is among the active ones, or -1, shape (m,)
+    Sigma: Array  # Σ, shape (capacity, capacity)
+    mean: Array  # m, shape (capacity,)
+    S: Array  # shape (m,)
+    Q: Array  # shape (m,)
 
 
 @compiled
@@ -179,6 +161,14 @@ def _chosen(weights: Array, target: float) -> int:
 
 
 @compiled
+def _sum(weights: Array) -> float:
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    return total
+
+
+@compiled
 def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
     """The rate min(1, odds of the flip) of every atom, and their sum."""
     k, full = state.size[0], state.size[0] == len(state.active)
@@ -194,9 +184,7 @@ def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
         gain = min(0.5 * state.mean[a] * state.mean[a] / variance, LARGEST_EXPONENT)
         odds = terms.odds[i] * np.sqrt(terms.precisions[i] * variance)
         rates[i] = min(exp(-gain) / odds, 1.0)
-    total = 0.0
-    for i in range(len(rates)):
-        total += rates[i]
+    total: float = _sum(rates)
     return total
 
 
@@ -241,14 +229,6 @@ def _birth_weights(state: State, terms: Terms, S: Array, Q: Array, weights: Arra
         weight = terms.odds[i] * np.sqrt(alpha * kappa) * exp(exponent)
         weights[i] = weight if state.place[i] < 0 else 0.0
     return top
-
-
-@compiled
-def _sum(weights: Array) -> float:
-    total = 0.0
-    for i in range(len(weights)):
-        total += weights[i]
-    return total
 
 
 @compiled

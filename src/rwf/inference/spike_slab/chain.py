@@ -1,4 +1,4 @@
-"""A chain over dictionaries: sample on one, keep what is active, draw all other atoms anew.
+"""A chain over dictionaries: sample on one, keep the active atoms, draw all others again.
 
 Inactive atoms are draws of the prior and carry no information, so new ones are as good; over many
 dictionaries the chain averages over what a single one happens to contain.
@@ -14,28 +14,29 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, distinct
 from rwf.errors import NotSparseError
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dense import DensePart, Smooth
 from rwf.inference.spike_slab.dictionary import NOTHING, Dictionary
 from rwf.inference.spike_slab.drawing import Pool, n_blocks, redraw
 from rwf.inference.spike_slab.reduction import DenseRows, reduced
-from rwf.inference.spike_slab.sampler import Levels, Prior, Sampler
+from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
 
 SLAB = 0.5
-"""The scale of slab variances, in variances of y."""
+"""The scale of slab variances, in variances of y: an atom has about the height of the signal."""
 
 NOISE = 0.01
-"""The scale of the noise's prior, in noise variances as differences of neighbours show them."""
+"""The scale of the prior of σ², as a share of what differences of neighbours suggest: these are
+mostly too large, and the prior is to be weak."""
 
 COPIES = 2
-"""Atoms drawn near each active one while a chain settles."""
+"""Atoms drawn near each active one during burn-in, which refine its place and scale."""
 
 EVENTS = 200
-"""Births and deaths per sweep beyond which a chain that settles makes its sweeps shorter."""
+"""Births and deaths per sweep beyond which burn-in makes sweeps shorter, as they cost the most."""
 
 LONGEST = 5000
-"""Most distinct inputs of a task."""
+"""Most distinct inputs of one dictionary: its cost grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -50,45 +51,31 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Task:
-    """What all chains have in common.
+    """What all chains have in common."""
 
-    Args:
-        rows: sorted by their input, equal ones joined, y without its mean.
-        x: the distinct inputs, shape (n,).
-        prior: of variances.
-        levels: hyperparameters to start with.
-        dense: the columns that are always in.
-        always: these columns at the rows.
-    """
-
-    rows: Block
-    x: Array
-    prior: Prior
-    levels: Levels
-    dense: DensePart
-    always: DenseRows
-
-    def retuned_ratios(self, state: ChainState) -> Array:
-        """Ratios of the dense part that suit a state."""
-        dense = replace(self.dense, ratios=state.ratios)
-        return dense.retuned(self.rows, state.atoms, state.variances, state.noise_variance).ratios
+    rows: Block  # sorted by their input, equal ones joined, y without its mean
+    x: Array  # the distinct inputs, shape (n,)
+    prior: VariancePrior  # of variances
+    levels: Levels  # hyperparameters to start with
+    dense: DensePart  # the columns that are always in
+    always: DenseRows  # these columns at the rows
 
     @classmethod
     def of(cls, rows: Block, smooth: Smooth | None) -> Self:
         """From rows of one input and one output, in any order and units; y is centred."""
         if rows.X.shape[1] != 1 or rows.y.shape[1] != 1:
             raise ValueError(
-                f"sparse weights are for one input and one output, not for {rows.X.shape[1]} and "
-                f"{rows.y.shape[1]}. Fit each output by itself, or choose another prior."
+                "the spike-and-slab prior is for one input and one output, not for "
+                f"{rows.X.shape[1]} and {rows.y.shape[1]}. Fit each output by itself, or choose "
+                "another prior."
             )
         if rows.weights.sum() < 2:
             raise NotSparseError(
-                "sparse weights need two rows at least, counted by their weights. Add rows, or "
-                "choose another prior."
+                "the spike-and-slab prior needs at least two rows, counted by their weights. Add "
+                "rows, or choose another prior."
             )
         rows = distinct(rows)
-        # The constant has a prior that is all but flat: without the mean, all is as before, and
-        # nothing is lost to cancellation.
+        # The prior of the constant is nearly flat, so that centring changes nothing but rounding.
         center = np.average(rows.y, axis=0, weights=rows.weights)
         rows = Block(rows.X, rows.y - center, rows.weights)
         x = np.unique(rows.X[:, 0])
@@ -97,19 +84,14 @@ class Task:
                 f"{len(x)} distinct inputs are too many for one dictionary. Use fit_windows."
             )
         variance, noise, blocks = spread(rows), neighbour_noise(rows), np.ones(n_blocks(x))
-        prior = Prior(SLAB * variance, NOISE * noise)
+        prior = VariancePrior(SLAB * variance, NOISE * noise)
         levels = Levels(noise, variance * blocks, 0.5 / len(x) * blocks)
         dense = DensePart.of(smooth, noise)
         return cls(rows, x, prior, levels, dense, DenseRows.of(dense.features, rows))
 
 
 class Chain:
-    """One chain. Between its runs it holds what is active, and nothing else.
-
-    Args:
-        task: rows and priors.
-        rng: of this chain alone.
-    """
+    """One chain, which holds nothing but the active atoms between dictionaries."""
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
@@ -118,12 +100,15 @@ class Chain:
     def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
         """Find the posterior: first by growth, then also near active atoms.
 
-        The dense part is tuned again for every dictionary, and sweeps are shortened where need be.
-        More active atoms than ``most`` are an error, lest long sweeps be spent in vain.
+        The dense part is fitted again for every dictionary. More active atoms than ``most`` are an
+        error, because their sweeps would take too long.
         """
         for index in range(dictionaries):
-            ratios = self.task.retuned_ratios(self.state)
-            self.state = replace(self.state, ratios=ratios)
+            task, state = self.task, self.state
+            dense = replace(task.dense, ratios=state.ratios).with_best_ratios(
+                task.rows, state.atoms, state.variances, state.noise_variance
+            )
+            self.state = replace(state, ratios=dense.ratios)
             pool, sampler = self.redraw(COPIES)
             if index == 0:
                 sampler.grow()
@@ -152,7 +137,7 @@ class Chain:
         """Another dictionary around the active atoms, and a sampler on it."""
         task = self.task
         pool = redraw(task.x, self.state.atoms, copies, self.rng)
-        columns = Columns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
+        columns = CompressedColumns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
         moments = reduced(columns, task.always, self.state.ratios)
         blocks = pool.dictionary.blocks
         return pool, Sampler(moments, blocks, task.prior, self.levels, pool.active, self.rng)
@@ -162,7 +147,7 @@ class Chain:
         self.levels = sampler.levels
         self.state = ChainState(
             pool.dictionary.take(sampler.active),
-            sampler.slab_variances,
+            sampler.levels.slabs[sampler.blocks[sampler.active]],
             sampler.levels.noise_variance,
             self.state.ratios,
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Columns:
+class CompressedColumns:
     """√v z_j at n sorted rows of weights v: local atoms, then steps."""
 
     runs: Runs

@@ -1,8 +1,8 @@
 r"""The columns that are always in: a constant, and a smooth part if one is given.
 
 Their weights are N(0, σ²R). The ratios R stay as they are while atoms are sampled; in between, each
-group of the smooth part is re-tuned by one factor, which maximises the evidence given the atoms
-that are active, with the noise free to follow.
+group of the smooth part is rescaled by one factor, which maximises the evidence given the active
+atoms, together with the noise.
 """
 
 from __future__ import annotations
@@ -24,37 +24,25 @@ from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.spread import spread
 
 CONSTANT_RATIO = 1e8
-"""The prior variance of the constant over that of the noise: nearly flat."""
+"""The prior variance of the constant over σ²: nearly flat, and far from the limits of doubles."""
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """A smooth part under the sparse one.
+    """A smooth part under the atoms."""
 
-    Args:
-        features: its columns.
-        prior_variances: where tuning starts, shape (p,), in the units of y².
-        groups: columns of a group keep the proportions of their variances, shape (p,).
-    """
-
-    features: Stack
-    prior_variances: Array
-    groups: IntArray
+    features: Stack  # its columns
+    prior_variances: Array  # initial ones, shape (p,), in the units of y²
+    groups: IntArray  # columns of a group keep the proportions of their variances, shape (p,)
 
 
 @dataclass(frozen=True)
 class DensePart:
-    """Constant and smooth columns.
+    """Constant and smooth columns."""
 
-    Args:
-        features: the constant first.
-        ratios: the diagonal of R, shape (1 + p,).
-        groups: shape (1 + p,); group 0 is the constant, whose ratio stays.
-    """
-
-    features: Stack
-    ratios: Array
-    groups: IntArray
+    features: Stack  # the constant first
+    ratios: Array  # the diagonal of R, shape (1 + p,)
+    groups: IntArray  # shape (1 + p,); group 0 is the constant, whose ratio stays
 
     @classmethod
     def of(cls, smooth: Smooth | None, noise_variance: float) -> Self:
@@ -67,17 +55,10 @@ class DensePart:
         groups = np.append(0, 1 + smooth.groups)
         return cls(Stack((ConstantFeatures(), *smooth.features.maps)), ratios, groups)
 
-    def retuned(
+    def with_best_ratios(
         self, rows: Block, atoms: Dictionary, variances: Array, noise_variance: float
     ) -> Self:
-        """Ratios of highest evidence, given active atoms and their slab variances.
-
-        Args:
-            rows: the data.
-            atoms: the active atoms.
-            variances: their slab variances, shape (k,).
-            noise_variance: where σ² starts.
-        """
+        """Ratios of highest evidence, given active atoms and their slab variances, shape (k,)."""
         n_groups, k = int(self.groups.max()), atoms.n_features
         if n_groups == 0:
             return self

@@ -32,23 +32,16 @@ REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])
 
 @dataclass(frozen=True)
 class Dictionary(Shapeless):
-    """z(x) of m atoms, as a feature map without shape parameters.
+    """z(x) of m atoms, as a feature map without shape parameters."""
 
-    Args:
-        kinds: shape (m,).
-        scales: s, shape (m,), positive; one for steps.
-        shifts: t, shape (m,).
-        frequencies: F, shape (m,); used by Gabor atoms, as is P.
-        phases: P, shape (m,).
-        blocks: the block of every atom, shape (m,): atoms of a block share one slab.
-    """
-
-    kinds: Annotated[IntArray, "m"]
-    scales: Annotated[Array, "m"]
-    shifts: Annotated[Array, "m"]
-    frequencies: Annotated[Array, "m"]
-    phases: Annotated[Array, "m"]
-    blocks: Annotated[IntArray, "m"]
+    kinds: Annotated[IntArray, "m"]  # shape (m,)
+    scales: Annotated[Array, "m"]  # s, shape (m,), positive; one for steps
+    shifts: Annotated[Array, "m"]  # t, shape (m,)
+    frequencies: Annotated[Array, "m"]  # F, shape (m,); used by Gabor atoms, as is P
+    phases: Annotated[Array, "m"]  # P, shape (m,)
+    blocks: Annotated[
+        IntArray, "m"
+    ]  # the block of every atom, shape (m,): atoms of a block share one slab
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

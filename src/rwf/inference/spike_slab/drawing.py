@@ -7,27 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from rwf._types import Array, BoolArray, IntArray
-from rwf.inference.spike_slab.columns import Columns
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictionary
 
 LOCAL_KINDS = (CUSP, HAT, GABOR)
 
 PER_LENGTH = 2
-"""Atoms per scale length in every octave."""
+"""Atoms of a kind per scale length in every octave: neighbours overlap."""
 
 FINEST = 4.0
-"""The smallest scale, in spacings of the data."""
+"""The smallest scale, in spacings of the data: an atom is informed by several rows."""
 
 HIGHEST_FREQUENCY = 5.0
+"""The largest F of a Gabor atom: about four waves in its support."""
 
 MARGIN = 3
-"""Cells beyond the data in which there are still atoms."""
+"""Cells beyond the data that have atoms, because their supports reach into the data."""
 
 NEIGHBORS = 8
-"""The spacing is that of so many neighbours, in the median over the data."""
+"""The spacing is the median over so many neighbours, which evens out clusters of inputs."""
 
 LONE = 1.5
-"""An atom whose energy is below this multiple of its largest square sees one point only."""
+"""An atom whose energy is below this multiple of its largest square depends on one row only."""
 
 
 def octaves(x: Array) -> Array:
@@ -48,23 +49,16 @@ def n_blocks(x: Array) -> int:
 
 @dataclass(frozen=True)
 class Pool:
-    """Atoms to choose from.
+    """Atoms to choose from."""
 
-    Args:
-        dictionary: local atoms, then steps.
-        active: indices of those that are active.
-    """
-
-    dictionary: Dictionary
-    active: IntArray
+    dictionary: Dictionary  # local atoms, then steps
+    active: IntArray  # indices of those that are active
 
 
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:
     """Random atoms: two of each local kind per scale length and octave, then a step in every gap.
 
-    Args:
-        x: distinct inputs in ascending order, shape (n,).
-        rng: the source of all atoms.
+    The inputs x, shape (n,), are distinct and ascending.
     """
     tops = octaves(x)
     parts = []
@@ -74,7 +68,7 @@ def draw(x: Array, rng: np.random.Generator) -> Dictionary:
             parts.append(_local(kind, float(top), block, x, rng))
     parts.append(_steps(x, rng))
     drawn = Dictionary.join(parts)
-    return drawn.take(sees_several(drawn, x))
+    return drawn.take(reaches_several(drawn, x))
 
 
 def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) -> Pool:
@@ -82,17 +76,12 @@ def redraw(x: Array, active: Dictionary, copies: int, rng: np.random.Generator) 
 
     Active atoms take the place of new ones, so that a block has as many atoms as ever: were they
     added, a block would grow with what is active in it, and so would the odds of its atoms.
-
-    Args:
-        x: distinct inputs in ascending order, shape (n,).
-        active: atoms that stay.
-        copies: atoms near each active one, which take up to half of the room in a block.
-        rng: the source of all atoms.
+    ``copies`` atoms near each active one take up to half of the room in a block.
     """
     fresh, total = draw(x, rng), n_blocks(x)
     room = np.bincount(fresh.blocks, minlength=total) - np.bincount(active.blocks, minlength=total)
     near = active.jittered(copies, rng)
-    near = _up_to(near.take(sees_several(near, x)), room // 2, rng)
+    near = _up_to(near.take(reaches_several(near, x)), room // 2, rng)
     fresh = _up_to(fresh, room - np.bincount(near.blocks, minlength=total), rng)
     pool = Dictionary.join([fresh, near, active])
     order = np.argsort(pool.kinds == STEP, kind="stable")
@@ -133,9 +122,9 @@ def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator
     )
 
 
-def sees_several(dictionary: Dictionary, x: Array) -> BoolArray:
-    """Which atoms see more than one of the sorted, distinct inputs, shape (m,)."""
-    runs = Columns.of(dictionary, x, np.ones(len(x))).runs
+def reaches_several(dictionary: Dictionary, x: Array) -> BoolArray:
+    """Which atoms reach more than one of the sorted, distinct inputs, shape (m,)."""
+    runs = CompressedColumns.of(dictionary, x, np.ones(len(x))).runs
     several = np.ones(dictionary.n_features, dtype=bool)
     if len(runs.starts):
         squares = np.append(runs.values**2, 0.0)  # so that an empty run at the end has a start

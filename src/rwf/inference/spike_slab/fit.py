@@ -1,4 +1,4 @@
-"""The whole sparse fit: several chains, until they agree, and the draws that predictions need."""
+"""The spike-and-slab fit: several chains, until they agree, and the draws for predictions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from rwf.data.rows import Block, blocks
 from rwf.features.stack import Stack
 from rwf.inference.moments import Moments, accumulate
+from rwf.inference.posterior import normal_log_density
 from rwf.inference.spike_slab.chain import Chain, ChainState, Task
 from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.dictionary import Dictionary
@@ -17,73 +18,50 @@ from rwf.inference.spike_slab.mixture import Draw, Mixture
 from rwf.linalg.threads import in_parallel
 
 TOLERANCE = 0.02
-"""Relative difference of σ, and difference of scores, up to which chains agree."""
+"""Relative difference of σ, and difference of scores, up to which chains agree: far less than what
+separates good fits from bad ones."""
 
 FEW = 50
-"""Active atoms that are never too many: where rows are few, chains overshoot before they settle."""
+"""Active atoms that are never too many: with few rows, chains overshoot during burn-in."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to sample.
+    """How long to sample."""
 
-    Args:
-        chains: independent chains.
-        sweeps: sweeps on one dictionary.
-        settling: dictionaries of every chain whose draws are thrown away.
-        keeping: dictionaries whose draws are kept.
-        attempts: how often the latter are done, each time instead of the former draws, until chains
-            agree.
-        draws: states to keep in all.
-        most_active: active atoms per row beyond which to give up with an error, but not while
-            they are no more than FEW.
-    """
-
-    chains: int = 4
-    sweeps: int = 20
-    settling: int = 6
-    keeping: int = 8
+    chains: int = 4  # independent chains
+    sweeps: int = 20  # sweeps on one dictionary
+    burn_in: int = 6  # dictionaries of every chain whose draws are thrown away
+    keeping: int = 8  # dictionaries whose draws are kept
+    # how often the latter are done, each time instead of the former draws, until chains agree
     attempts: int = 3
-    draws: int = 96
+    draws: int = 96  # states to keep in all
+    # active atoms per row beyond which to give up with an error, but not while they are no more
+    # than FEW
     most_active: float = np.inf
 
 
 @dataclass(frozen=True)
-class SparseReport:
-    """What happened while sampling.
+class SamplerReport:
+    """What happened while sampling."""
 
-    Args:
-        sweeps: of each chain.
-        dictionaries: of each chain.
-        noise_deviations: σ of every chain, in the mean over its draws.
-        scores: log density of rows left out, in the mean over rows, of every chain.
-        active: active atoms, in the mean over all draws.
-        converged: whether chains agree in both.
-    """
-
-    sweeps: int
-    dictionaries: int
-    noise_deviations: tuple[float, ...]
-    scores: tuple[float, ...]
-    active: float
-    converged: bool
+    sweeps: int  # of each chain
+    dictionaries: int  # of each chain
+    noise_deviations: tuple[float, ...]  # σ of every chain, in the mean over its draws
+    scores: tuple[float, ...]  # log density of rows left out, in the mean over rows, of every chain
+    active: float  # active atoms, in the mean over all draws
+    converged: bool  # whether chains agree in both
 
 
 @dataclass(frozen=True)
-class SparseFit:
-    """The atoms and states that were sampled; with moments over its features, it predicts.
+class SpikeSlabFit:
+    """The atoms and states that were sampled; with moments over its features, it predicts."""
 
-    Args:
-        features: atoms of all draws, the constant, and the smooth part.
-        draws: the states.
-        report: how they were found.
-    """
+    features: Stack  # atoms of all draws, the constant, and the smooth part
+    draws: tuple[Draw, ...]  # the states
+    report: SamplerReport  # how they were found
 
-    features: Stack
-    draws: tuple[Draw, ...]
-    report: SparseReport
-
-    def same_as(self, other: SparseFit) -> bool:
+    def same_as(self, other: SpikeSlabFit) -> bool:
         """Whether both have the same columns and states."""
         probe = np.random.default_rng(0).normal(size=(8, 1))
         if len(self.draws) != len(other.draws) or not np.array_equal(
@@ -105,12 +83,12 @@ class SparseFit:
         return Mixture(self.draws, moments, output)
 
 
-def fit_sparse(
+def fit_spike_slab(
     rows: Block,
     rng: np.random.Generator,
     smooth: Smooth | None = None,
     schedule: Schedule | None = None,
-) -> SparseFit:
+) -> SpikeSlabFit:
     """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
 
     Args:
@@ -122,22 +100,23 @@ def fit_sparse(
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
     most = max(plan.most_active * len(task.rows), FEW)
-    in_parallel(lambda chain: chain.burn_in(plan.settling, plan.sweeps, most), chains)
+    in_parallel(lambda chain: chain.burn_in(plan.burn_in, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
     every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))
-    dictionaries = plan.settling
+    dictionaries = plan.burn_in
     for _ in range(plan.attempts):
         dictionaries += plan.keeping
         kept = in_parallel(lambda chain: chain.keep(plan.keeping, plan.sweeps, every), chains)
-        parts = kept if len(kept) > 1 else _halves(kept[0])
+        middle = len(kept[0]) // 2
+        parts = kept if len(kept) > 1 else [kept[0][:middle], kept[0][middle:]]
         noise = [float(np.mean([np.sqrt(s.noise_variance) for s in part])) for part in parts]
         scores = in_parallel(lambda part: score(part, task), parts)
         converged = agree(noise, scores, float(task.rows.weights.sum()))
         if converged:
             break
     states = [state for part in kept for state in part]
-    report = SparseReport(
+    report = SamplerReport(
         sweeps=dictionaries * plan.sweeps,
         dictionaries=dictionaries,
         noise_deviations=tuple(noise),
@@ -145,12 +124,7 @@ def fit_sparse(
         active=float(np.mean([len(state.variances) for state in states])),
         converged=converged,
     )
-    return SparseFit(*gather(states, task), report)
-
-
-def _halves(states: list[ChainState]) -> list[list[ChainState]]:
-    middle = len(states) // 2
-    return [states[:middle], states[middle:]]
+    return SpikeSlabFit(*gather(states, task), report)
 
 
 def agree(noise: Sequence[float], scores: Sequence[float], n: float) -> bool:
@@ -166,9 +140,7 @@ def score(states: Sequence[ChainState], task: Task) -> float:
     mixture = Mixture(draws, accumulate(features, [rows], 1))
     Z = np.asarray(features(rows.X), dtype=np.float64)
     p = mixture.leave_one_out(Z, rows.y[:, 0], rows.weights)
-    log_density = -0.5 * (
-        (rows.y[:, 0] - p.mean) ** 2 / p.variance + np.log(2 * np.pi * p.variance)
-    )
+    log_density = normal_log_density(rows.y[:, 0] - p.mean, p.variance)
     return float(np.average(log_density, weights=rows.weights))
 
 

@@ -16,39 +16,28 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Posterior, Prediction
+from rwf.inference.posterior import Marginals, Posterior
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A state of the sampler.
+    """A state of the sampler."""
 
-    Args:
-        atoms: columns of the active atoms among those of all draws, shape (k,).
-        variances: their slab variances, shape (k,).
-        noise_variance: σ².
-        ratios: prior variances of the dense columns over σ², shape (p,).
-    """
-
-    atoms: Annotated[IntArray, "a"]
-    variances: Annotated[Array, "a"]
-    noise_variance: float
-    ratios: Annotated[Array, "p"]
+    atoms: Annotated[
+        IntArray, "a"
+    ]  # columns of the active atoms among those of all draws, shape (k,)
+    variances: Annotated[Array, "a"]  # their slab variances, shape (k,)
+    noise_variance: float  # σ²
+    ratios: Annotated[Array, "p"]  # prior variances of the dense columns over σ², shape (p,)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """p(f | y) for one output.
+    """p(f | y) for one output."""
 
-    Args:
-        draws: equally likely states.
-        moments: over the atoms of all draws, followed by the dense columns.
-        output: the column of y.
-    """
-
-    draws: tuple[Draw, ...]
-    moments: Moments
-    output: int = 0
+    draws: tuple[Draw, ...]  # equally likely states
+    moments: Moments  # over the atoms of all draws, followed by the dense columns
+    output: int = 0  # the column of y
 
     def columns(self, draw: Draw) -> IntArray:
         """The columns that a draw uses: its atoms, and the dense ones, which come last."""
@@ -87,7 +76,7 @@ class Mixture:
             mean[self.columns(draw)] += component.mean / len(self.draws)
         return mean
 
-    def predict(self, Z: Array) -> Prediction:
+    def predict(self, Z: Array) -> Marginals:
         """Mean and variance of y: the mean of the draws' variances plus the variance of means."""
         return _mixed([p.predict(Z[:, c]) for c, p in self._parts()])
 
@@ -97,7 +86,7 @@ class Mixture:
         C: Array = np.mean([p.covariance(Z[:, c]) for c, p in self._parts()], axis=0)
         return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
 
-    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Prediction:
+    def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Marginals:
         r"""Predictions of training rows as if each were unseen.
 
         A draw is the less likely without a row the better it predicts it: its share is in
@@ -130,10 +119,10 @@ class Mixture:
 _FIELDS = ("mean", "variance")
 
 
-def _mixed(parts: list[Prediction], shares: Array | None = None) -> Prediction:
+def _mixed(parts: list[Marginals], shares: Array | None = None) -> Marginals:
     """Mean and variance of a mixture; shares have shape (draws, n), or are equal."""
     means, variances = (np.stack([getattr(part, name) for part in parts]) for name in _FIELDS)
     weights = np.full(means.shape, 1.0 / len(parts)) if shares is None else shares
     mean = np.einsum("sn,sn->n", weights, means)
     within = np.einsum("sn,sn->n", weights, variances)
-    return Prediction(mean, within + np.einsum("sn,sn->n", weights, (means - mean) ** 2))
+    return Marginals(mean, within + np.einsum("sn,sn->n", weights, (means - mean) ** 2))

@@ -1,8 +1,8 @@
-r"""Moments of the sparse part with the dense part integrated out.
+r"""Moments of the atoms with the dense part integrated out.
 
 Beside the dictionary a few columns Z_d are always in: a constant, and a smooth part if there is
-one. Their weights are N(0, σ²R) with a diagonal R of ratios to the noise. Given the sparse weights,
-y has covariance :math:`\sigma^2 C`, :math:`C = I + Z_d R Z_d^\top`, and the sampler sees
+one. Their weights are N(0, σ²R) with a diagonal R of ratios to the noise. Given the atoms' weights,
+y has covariance :math:`\sigma^2 C`, :math:`C = I + Z_d R Z_d^\top`, and the sampler uses
 
 .. math:: \tilde G = Z^\top C^{-1} Z = G - G_{sd}(G_{dd} + R^{-1})^{-1}G_{ds}
 
@@ -19,29 +19,22 @@ from scipy.linalg import solve_triangular
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.inference.moments import Features, Moments, accumulate, weighted
-from rwf.inference.spike_slab.columns import Columns
+from rwf.features.base import Features
+from rwf.inference.moments import Moments, accumulate, weighted
+from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.linalg.blas import whiten_rows
 from rwf.linalg.cholesky import factor_matrix
 
 
 @dataclass(frozen=True)
-class Effective:
-    """Moments of y and of sparse columns, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row.
+class EffectiveMoments:
+    """Moments of y and of the atoms, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row."""
 
-    Args:
-        columns: Z.
-        H: G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p).
-        b: shape (m,).
-        yty: a number.
-        n: total weight of the rows.
-    """
-
-    columns: Columns
-    H: Array
-    b: Array
-    yty: float
-    n: float
+    columns: CompressedColumns  # Z
+    H: Array  # G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p)
+    b: Array  # shape (m,)
+    yty: float  # a number
+    n: float  # total weight of the rows
 
     @property
     def diagonal(self) -> Array:
@@ -52,33 +45,22 @@ class Effective:
 
 @dataclass(frozen=True)
 class DenseRows:
-    """The dense columns at the rows.
+    """The dense columns at the rows."""
 
-    Args:
-        Zy: √v[Z_d y], shape (n, p + 1).
-        moments: of the dense columns.
-    """
-
-    Zy: Array
-    moments: Moments
+    Zy: Array  # √v[Z_d y], shape (n, p + 1)
+    moments: Moments  # of the dense columns
 
     @classmethod
     def of(cls, features: Features, rows: Block) -> Self:
         return cls(np.hstack(weighted(features, rows)), accumulate(features, [rows], 1))
 
 
-def reduced(columns: Columns, dense: DenseRows, ratios: Array) -> Effective:
-    """Effective moments of one output.
-
-    Args:
-        columns: the dictionary at the rows, m atoms.
-        dense: the columns that are always in, at the same rows.
-        ratios: the diagonal of R, shape (p,).
-    """
+def reduced(columns: CompressedColumns, dense: DenseRows, ratios: Array) -> EffectiveMoments:
+    """Effective moments of one output, for m atoms and ratios of shape (p,)."""
     cross, inside = columns.products(dense.Zy), dense.moments
     L = factor_matrix(inside.ZtZ + np.diag(1.0 / ratios)).L
     H = np.array(cross[:, :-1], order="C")
     whiten_rows(L, H)
     part = solve_triangular(L, inside.Zty[:, 0], lower=True)
     b = cross[:, -1] - H @ part
-    return Effective(columns, H, b, float(inside.yty[0] - part @ part), inside.n)
+    return EffectiveMoments(columns, H, b, float(inside.yty[0] - part @ part), inside.n)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf._types import Array, IntArray
-from rwf.inference.spike_slab.reduction import Effective
+from rwf.inference.spike_slab.reduction import EffectiveMoments
 from rwf.linalg.blas import cholesky_inverse, whiten_rows
 from rwf.linalg.cholesky import EPSILON, factor_matrix
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rwf.inference.spike_slab._moves import Terms
 
 CAPACITY = 1000
-"""The prior gives no mass to more active atoms than this."""
+"""Most active atoms. The prior gives no mass to more: a sweep costs their number cubed."""
 
 RELOCATIONS = 60
-"""Relocations of a sweep, at most; at most one per active atom."""
+"""Most relocations of a sweep, and at most one per active atom: they cost as much as births."""
 
 SCARCITY = 0.2
 """c: atoms that neither gain nor cost anything become active now and then. With c = 0 their number
@@ -41,7 +41,7 @@ SMALLEST = 1e-290
 
 
 @dataclass(frozen=True)
-class Prior:
+class VariancePrior:
     """Scales of the inverse-gamma priors, of shape one: v of slab variances, u of the noise."""
 
     slab: float
@@ -50,17 +50,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class Levels:
-    """Hyperparameters of one draw.
+    """Hyperparameters of one draw."""
 
-    Args:
-        noise_variance: σ².
-        slabs: τ of every block, shape (g,).
-        odds: π/(1 - π) of every block, shape (g,).
-    """
-
-    noise_variance: float
-    slabs: Array
-    odds: Array
+    noise_variance: float  # σ²
+    slabs: Array  # τ of every block, shape (g,)
+    odds: Array  # π/(1 - π) of every block, shape (g,)
 
 
 class Sampler:
@@ -77,9 +71,9 @@ class Sampler:
 
     def __init__(
         self,
-        moments: Effective,
+        moments: EffectiveMoments,
         blocks: IntArray,
-        prior: Prior,
+        prior: VariancePrior,
         levels: Levels,
         active: IntArray,
         rng: np.random.Generator,
@@ -111,12 +105,6 @@ class Sampler:
     def active(self) -> IntArray:
         """Indices of the active atoms."""
         return self.state.active[: self.state.size[0]]
-
-    @property
-    def slab_variances(self) -> Array:
-        """τ of the active atoms."""
-        variances: Array = self.levels.slabs[self.blocks[self.active]]
-        return variances
 
     def set_levels(self, levels: Levels) -> None:
         """Go on with other hyperparameters."""
@@ -191,7 +179,7 @@ class Sampler:
         A, w, n_blocks = self.active, self.draw_weights(), len(self.levels.slabs)
         moments, prior, gamma = self.moments, self.prior, self.rng.standard_gamma
         fit = float(w @ self.active_gram @ w) - 2 * float(w @ moments.b[A])
-        # Where cancellation leaves nothing, the rounding error itself is the best that can be said.
+        # Where cancellation leaves nothing, the rounding error.
         rss = max(moments.yty + fit, EPSILON * moments.yty)
         noise_variance = (prior.noise + 0.5 * rss) / gamma(1.0 + 0.5 * moments.n)
         active = np.bincount(self.blocks[A], minlength=n_blocks)

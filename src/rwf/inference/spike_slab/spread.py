@@ -1,4 +1,4 @@
-"""How large the targets and their noise are, before anything is fitted: the units of all priors."""
+"""Initial scales of the targets and their noise, in units of which all priors are given."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from rwf.data.rows import Block
 
 CONSTANT = 1e-13
-"""Targets whose deviation is below this fraction of their magnitude are constant."""
+"""Targets whose deviation is below this fraction of their magnitude are constant up to rounding."""
 
 SMALLEST_NOISE = 1e-12
-"""The smallest noise variance to start from, in variances of y."""
+"""The smallest initial noise variance, in variances of y, far above rounding errors."""
 
 
 def spread(rows: Block) -> float:
@@ -23,9 +23,8 @@ def spread(rows: Block) -> float:
 def neighbour_noise(rows: Block) -> float:
     """σ² if f changed nowhere between neighbours: mostly too large, never far too small.
 
-    Args:
-        rows: sorted by their input. Rows of equal input are compared with their mean, and means
-            with each other.
+    Rows are sorted by their input. Those of equal input are compared with their mean, and means
+    with each other.
     """
     x, y, v = rows.X[:, 0], rows.y[:, 0], rows.weights
     starts = np.flatnonzero(np.append(True, np.diff(x) > 0))

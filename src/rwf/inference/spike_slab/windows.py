@@ -1,4 +1,4 @@
-r"""Long series: a sparse fit for each of several windows that overlap, joined without a seam.
+r"""Long series: a spike-and-slab fit in each of several overlapping windows, smoothly joined.
 
 .. math:: f(x) = \sum_w \varphi_w(x)\, f_w(x), \qquad \sum_w \varphi_w(x) = 1
 
@@ -20,36 +20,30 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, block_rows
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Prediction
+from rwf.inference.posterior import Marginals
 from rwf.inference.spike_slab.chain import LONGEST
 from rwf.inference.spike_slab.dense import Smooth
-from rwf.inference.spike_slab.fit import Schedule, SparseFit, fit_sparse
+from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
 LENGTH = 2000
-"""Distinct inputs of a window, about, without its margins."""
+"""Distinct inputs of a window, about, without its margins: enough for coarse atoms, and cheap."""
 
 MARGIN = 100
-"""Distinct inputs that a window has beyond each of its ends."""
+"""Distinct inputs that a window has beyond each of its ends, where two windows are blended."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the line that a fit is for.
+    """The part of the line that a fit is for."""
 
-    Args:
-        low: where its rows begin.
-        high: where they end.
-        rise: the interval in which φ goes from zero to one; infinite for the first window.
-        fall: the interval in which φ goes back to zero; infinite for the last one.
-        fit: atoms and draws.
-    """
-
-    low: float
-    high: float
+    low: float  # where its rows begin
+    high: float  # where they end
+    # the interval in which φ goes from zero to one; infinite for the first window
     rise: tuple[float, float]
+    # the interval in which φ goes back to zero; infinite for the last one
     fall: tuple[float, float]
-    fit: SparseFit
+    fit: SpikeSlabFit  # atoms and draws
 
     def share(self, x: Array) -> Array:
         """φ(x), shape (n,)."""
@@ -104,15 +98,10 @@ class WindowedFit:
 
 @dataclass(frozen=True)
 class WindowedMixture:
-    """p(f | y) of all windows.
+    """p(f | y) of all windows."""
 
-    Args:
-        windows: where they are.
-        moments: what they have seen.
-    """
-
-    windows: tuple[Window, ...]
-    moments: WindowMoments
+    windows: tuple[Window, ...]  # where they are
+    moments: WindowMoments  # what they have seen
 
     @cached_property
     def mixtures(self) -> tuple[Mixture, ...]:
@@ -140,7 +129,7 @@ class WindowedMixture:
             mean[rows] += share * (Z @ self.mixtures[index].mean)
         return mean
 
-    def predict(self, X: Array) -> Prediction:
+    def predict(self, X: Array) -> Marginals:
         """Mean and variance of y. Where two windows meet, their difference counts as variance."""
         pieces = [
             (rows, share, self.mixtures[index].predict(Z))
@@ -151,9 +140,9 @@ class WindowedMixture:
             mean[rows] += share * p.mean
         for rows, share, p in pieces:
             variance[rows] += share * (p.variance + (p.mean - mean[rows]) ** 2)
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
-    def leave_one_out(self, rows: Block) -> Prediction:
+    def leave_one_out(self, rows: Block) -> Marginals:
         """Predictions of training rows as if each were unseen, by the window that each is in."""
         mean, variance, best = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
         for index, which, share, Z in self._pieces(rows.X):
@@ -162,7 +151,7 @@ class WindowedMixture:
             more = share > best[which]
             used = which[more]
             best[used], mean[used], variance[used] = share[more], p.mean[more], p.variance[more]
-        return Prediction(mean, variance)
+        return Marginals(mean, variance)
 
     def covariance(self, X: Array) -> Array:
         """Covariance of f at rows, without noise, shape (n, n). Windows are independent."""
@@ -202,13 +191,9 @@ def fit_windows(
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """A sparse fit of any length: as :func:`fit_sparse`, in one window or in several.
+    """As :func:`fit_spike_slab` for series of any length, in one window or in several.
 
-    Args:
-        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
-        rng: the source of everything random.
-        smooth: makes the smooth part of a window, given its rows.
-        schedule: how long to sample.
+    ``smooth`` makes the smooth part of a window, given its rows.
     """
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
@@ -217,7 +202,7 @@ def fit_windows(
     windows = []
     for left, right in itertools.pairwise(ends):
         part = rows_between(rows, left.low, right.high)
-        fit = fit_sparse(part, rng, smooth and smooth(part), schedule)
+        fit = fit_spike_slab(part, rng, smooth and smooth(part), schedule)
         windows.append(Window(left.low, right.high, left.fade, right.fade, fit))
     return WindowedFit(tuple(windows))
 

@@ -1,8 +1,8 @@
-r"""What the rows leave open on a line: inside gaps and beyond the ends.
+r"""Extrapolation on a line: the variance reverts to the prior's inside gaps and beyond the ends.
 
-Steps know one place inside a gap, however wide it is, and nothing of what lies beyond the ends.
-Where the nearest row is farther off than rows commonly are from each other, the variance of the
-signal comes back:
+A step has one place inside a gap, however wide it is, and there is none beyond the ends. Where the
+nearest row is farther away than rows commonly are from each other, the variance of the signal is
+added again:
 
 .. math:: \text{missing}(x) = V\,(1 - e^{-u^2/2}), \qquad u = \max(\delta(x) - g/2, 0)/2g
 
@@ -19,25 +19,19 @@ import numpy as np
 from rwf._types import Array
 
 COMMON = 0.99
-"""Share of the gaps that are no wider than what counts as common."""
+"""The quantile of the gaps' widths that counts as common: all but the unusual ones."""
 
 WIDTHS = 2.0
-"""Within so many common widths the variance comes back."""
+"""The variance reverts within so many common widths: about as fast as local atoms decay."""
 
 
 @dataclass(frozen=True)
-class Gaps:
-    """Where rows are missing.
+class GapReversion:
+    """Where rows are missing, and how far the variance reverts there."""
 
-    Args:
-        starts: where each begins, ascending; the first is -∞, beyond the data.
-        ends: where each ends; the last is ∞.
-        common: g.
-    """
-
-    starts: Annotated[Array, "g"]
-    ends: Annotated[Array, "g"]
-    common: float
+    starts: Annotated[Array, "g"]  # where each begins, ascending; the first is -∞, beyond the data
+    ends: Annotated[Array, "g"]  # where each ends; the last is ∞
+    common: float  # g
 
     @classmethod
     def between(cls, x: Array) -> Self:
@@ -51,8 +45,8 @@ class Gaps:
         ends = np.concatenate([x[:1], x[wide + 1], [np.inf]])
         return cls(starts, ends, common)
 
-    def openness(self, x: Array) -> Array:
-        """The share of the signal's variance that comes back, shape (n,): zero among rows."""
+    def prior_share(self, x: Array) -> Array:
+        """The share of the prior variance that is added again, shape (n,): zero among rows."""
         index = np.clip(np.searchsorted(self.ends, x), 0, len(self.ends) - 1)
         inside = np.minimum(x - self.starts[index], self.ends[index] - x)
         u = np.maximum(inside - 0.5 * self.common, 0.0) / (WIDTHS * self.common)

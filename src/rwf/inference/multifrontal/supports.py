@@ -1,4 +1,4 @@
-"""The columns of a stack as the tree sees them: where they differ from zero, and their values.
+"""The columns of a stack: where they differ from zero, and their values.
 
 Placed atoms have a centre and a radius. All other columns, such as a trend, are everywhere. Values
 of the usual formulas come from compiled loops, those of any other wavelet from its feature map.
@@ -22,10 +22,10 @@ from rwf.wavelets.base import TAIL
 from rwf.wavelets.radial import Bump, RadialWavelet
 
 if TYPE_CHECKING:
-    from rwf.inference.multifrontal._rows import Table
+    from rwf.inference.multifrontal._rows import ColumnTable
 
 MARGIN = 1e-9
-"""Supports are taken as wider by this share, so that no rounding at their rim is ever missed."""
+"""Supports are widened by this share, so that rounding at their rim cannot miss a row."""
 
 
 def support_radius(wavelet: Wavelet, d: int) -> float:
@@ -39,16 +39,11 @@ def support_radius(wavelet: Wavelet, d: int) -> float:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of a stack of feature maps over d inputs.
+class ColumnSupports:
+    """The columns of a stack of feature maps over d inputs."""
 
-    Args:
-        features: the stack.
-        n_inputs: d.
-    """
-
-    features: Stack
-    n_inputs: int
+    features: Stack  # the stack
+    n_inputs: int  # d
 
     @cached_property
     def centres(self) -> Array:
@@ -75,8 +70,8 @@ class Columns:
         widest = (1 + MARGIN) * support_radius(part.wavelet, self.n_inputs)
         return np.tile(widest * part.scales, part.wavelet.columns)
 
-    def table(self, order: IntArray) -> Table:
-        """What compiled loops need to know of the columns, in another order."""
+    def table(self, order: IntArray) -> ColumnTable:
+        """The columns for the compiled loops, in another order."""
         from rwf.inference.multifrontal import _rows
 
         p = self.features.n_features
@@ -103,7 +98,7 @@ class Columns:
                     kinds[its] = _rows.BUMP
                 inverse[its] = np.tile(1.0 / part.scales, w.columns)
                 factors[its] = len(part.scales) ** -0.5
-        return _rows.Table(
+        return _rows.ColumnTable(
             np.ascontiguousarray(self.centres[order]),
             np.minimum(self.radii, _rows.EVERYWHERE)[order],
             kinds[order],
