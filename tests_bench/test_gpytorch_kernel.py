@@ -218,9 +218,9 @@ def test_gpytorch_has_the_regressors_posterior(settings, rng):
     X, y = waves(rng)
     new = rng.normal(3.0, 2.0, (20, 2))
     model = plain(**settings).fit(X, y)
-    mean, posterior = model.predict(new), model.model_.fits[0].posterior
-    prediction = posterior.predict(model.model_.features(new), np.ones(20))
-    y_scale = model.model_.scaler.y.scale[0]
+    mean, posterior = model.predict(new), model.model_.base.fits[0].posterior
+    prediction = posterior.predict(model.model_.base.features(new), np.ones(20))
+    y_scale = model.model_.units.y.scale[0]
     gp = GP(X, y, FeatureKernel.of(model), y.mean(), model.noise_variance_)
     gp.eval()
     gp.likelihood.eval()

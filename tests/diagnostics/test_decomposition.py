@@ -64,9 +64,9 @@ def test_the_parts_of_all_scales_and_the_trend_are_the_prediction(prior, line):
     table = atom_table(model.model_)
     edges, parts = components(model.model_, table, x)
     assert len(parts) == len(edges) - 1 > 2
-    Z, p = model.model_.features(x), model.model_.fits[0].posterior
+    Z, p = model.model_.base.features(x), model.model_.base.fits[0].posterior
     rest = np.setdiff1d(np.arange(Z.shape[1]), table.columns)
-    scaler = model.model_.scaler.y
+    scaler = model.model_.units.y
     trend = scaler.center[0] + scaler.scale[0] * Z[:, rest] @ p.mean[rest]
     assert_allclose(parts.sum(axis=0) + trend, model.predict(x), rtol=1e-9)
 

@@ -257,7 +257,7 @@ def test_further_rows_are_asked(data, fitted, new):
     more = pickle.loads(pickle.dumps(fitted)).partial_fit(X[:700], y[:700])
     assert len(layer(more).rows[0]) == len(layer(more).squares) == 1900
     assert len(layer(fitted).rows[0]) == 1200
-    unit = fitted.model_.scaler
+    unit = fitted.model_.units
     assert_allclose(layer(more).rows[0][1200:], unit.inputs(X[:700]))
     assert_allclose(layer(more).rows[1][1200:], unit.y(y[:700, None])[:, 0])
     errors = [np.sqrt(np.mean((y - m.predict(X))[700:] ** 2)) for m in (more, fitted)]
@@ -348,7 +348,7 @@ class Quadruple:
 
 def test_the_model_is_weighed_with_its_scaled_variances(data, fitted):
     X, y = (part[:500] for part in data)
-    rows = fitted.model_.scaler.rows(Block(X, y[:, None], np.ones(500)))
+    rows = fitted.model_.units.rows(Block(X, y[:, None], np.ones(500)))
     plain, scaled = (
         learn_neighbor_blend(fitted.model_, scale, rows, np.random.default_rng(3)).layers[0]
         for scale in (None, Quadruple())

@@ -228,8 +228,8 @@ def test_the_density_of_new_rows_rises_by_the_gain(local, plain):
 
 def test_the_report_counts_the_local_error_bars(data, local, plain):
     X, y = data
-    known = local.model_.scaler.rows(distinct(Block(X, y[:, None], np.ones(len(X)))))
-    c = local.correction_.variances(local.model_, local.model_.scaler.original_inputs(known.X))
+    known = local.model_.units.rows(distinct(Block(X, y[:, None], np.ones(len(X)))))
+    c = local.correction_.variances(local.model_, local.model_.units.original_inputs(known.X))
     z = scores(local.model_, known)
     gain = 0.5 * np.mean(z**2 * (1 - 1 / c) - np.log(c))
     assert plain.fit_report_.nll - local.fit_report_.nll == pytest.approx(gain, rel=1e-9)
@@ -300,7 +300,7 @@ def test_beyond_the_rows_no_error_bar_is_small(local):
     queries = np.linspace(-60.0, 60.0, 2401)[:, None]
     scale, coverage = local.correction_, local.coverage(queries)
     variances = scale.variances(local.model_, queries)[:, 0]
-    c = scale.shape(local.model_.scaler.inputs(queries))
+    c = scale.shape(local.model_.units.inputs(queries))
     assert c[0] < 0.3
     assert (variances >= 1.0 - coverage).all()
     assert (variances[coverage < 1e-9] >= 1.0).all()

@@ -38,7 +38,7 @@ def fitted(request):
     d, noise = request.param
     X, y, f = chirp(900, d)
     model = RWFRegressor(300, solver="multifrontal", noise=noise, random_state=0).fit(X, y)
-    assert (model.model_.noise is not None) >= (noise == "varying")
+    assert (model.model_.base.noise is not None) >= (noise == "varying")
     return X, y, f, model
 
 
@@ -118,7 +118,9 @@ def test_what_it_is_made_of_can_be_seen(fitted):
     table = atom_table(model.model_)
     assert len(table.columns) == model.n_features_out_ - 1 - X.shape[1]  # all but the trend
     _, parts = components(model.model_, table, X[:20])
-    dense = model.model_.shape.features(model.model_.scaler.inputs(X[:20]))[:, table.columns]
+    dense = model.model_.base.hyperparameters.features(model.model_.units.inputs(X[:20]))[
+        :, table.columns
+    ]
     assert_allclose(parts.sum(axis=0), dense @ table.weights, rtol=1e-8, atol=1e-8)
 
 
@@ -307,7 +309,7 @@ def test_constant_noise_is_left_alone():
     X = chirp(400, 1)[0]
     smooth = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
     model = RWFRegressor(40, solver="multifrontal", random_state=0).fit(X, smooth)
-    assert model.model_.noise is None
+    assert model.model_.base.noise is None
 
 
 def seismogram(n, quiet):
@@ -331,10 +333,10 @@ def test_noise_does_not_fall_below_what_the_statistics_resolve(quiet, monkeypatc
     options = {"solver": "multifrontal", "calibration": "global", "random_state": 0}
     plain = RWFRegressor(500, noise="constant", **options).fit(X, y)
     model = RWFRegressor(500, noise="heteroscedastic", **options).fit(X, y)
-    own = plain.model_.fits[0].posterior
-    least = plain.model_.statistics.resolvable_noise(own.prior_variances) / own.noise_variance
-    assert plain.model_.least_noise == pytest.approx(least, rel=1e-12, abs=0.0)
-    unit = model.model_.scaler.inputs(X)
+    own = plain.model_.base.fits[0].posterior
+    least = plain.model_.base.statistics.resolvable_noise(own.prior_variances) / own.noise_variance
+    assert plain.model_.base.least_noise == pytest.approx(least, rel=1e-12, abs=0.0)
+    unit = model.model_.units.inputs(X)
     assert len(found) == 2  # by the errors of constant noise, and by those that it leaves
     for given, shape in found:
         assert given == pytest.approx(least, rel=1e-6, abs=0.0)

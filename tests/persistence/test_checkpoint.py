@@ -85,7 +85,7 @@ def model(settings):
 
 
 def assert_same(a, b):
-    ours, theirs = (m.model_.statistics for m in (a, b))
+    ours, theirs = (m.model_.base.statistics for m in (a, b))
     for name in ("grams", "ZtZ", "Zty", "yty"):
         if hasattr(ours, name):
             exact = getattr(theirs, name)
@@ -107,7 +107,7 @@ def test_a_complete_fit_leaves_nothing_behind_and_is_the_fit_without_checkpoints
     path = tmp_path / "fit.checkpoint"
     kept = model(DENSE).fit(Blocks(4), checkpoint=path)
     plain = model(DENSE).fit(Blocks(4))
-    assert_array_equal(kept.model_.statistics.ZtZ, plain.model_.statistics.ZtZ)
+    assert_array_equal(kept.model_.base.statistics.ZtZ, plain.model_.base.statistics.ZtZ)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -273,7 +273,7 @@ def test_files_of_a_checkpoint_are_told_apart(tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match="targets is b, and was y"):
         model(DENSE).fit(rows, "b", checkpoint=path)
     whole = model(DENSE).fit(rows, "y", checkpoint=tmp_path / "another.checkpoint")
-    assert_array_equal(fit().model_.statistics.ZtZ, whole.model_.statistics.ZtZ)
+    assert_array_equal(fit().model_.base.statistics.ZtZ, whole.model_.base.statistics.ZtZ)
     lost_after(1500, fit, monkeypatch)
     frame[:-1].to_csv(rows, index=False)
     with pytest.raises(CheckpointError, match=r"file rows\.csv is \d+ bytes"):

@@ -138,7 +138,7 @@ def fitted(name):
 
 def queries(model):
     """Among the rows, and far beyond them."""
-    scaler = model.model_.scaler
+    scaler = model.model_.units
     unit = np.random.default_rng(2).normal(size=(25, len(scaler.columns)))
     unit[-1] = 30.0
     return scaler.original_inputs(unit)
@@ -209,12 +209,12 @@ def test_the_models_above_are_of_every_kind():
     corrections = {type(model.correction_) for model in models.values()}
     assert corrections == {type(None), LocalCalibration, NeighborBlend}
     assert models["root"].fit_report_.statistics == "root"
-    assert models["varying"].model_.noise is not None
-    assert models["varying tree"].model_.noise is not None
-    assert models["nystrom"].model_.scaler.logarithm.chosen.any()
-    assert not models["nystrom"].model_.scaler.X.varies.all()
-    assert models["all rows"].model_.projected.n_features == 60
-    assert len(models["tree"].model_.shape.tree.dissection.leaves) > 1
+    assert models["varying"].model_.base.noise is not None
+    assert models["varying tree"].model_.base.noise is not None
+    assert models["nystrom"].model_.units.logarithm.chosen.any()
+    assert not models["nystrom"].model_.units.X.varies.all()
+    assert models["all rows"].model_.base.nystrom.n_features == 60
+    assert len(models["tree"].model_.base.hyperparameters.tree.dissection.leaves) > 1
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -327,7 +327,7 @@ def test_no_target_is_in_a_file(name, path):
     table = y.reshape(len(y), -1)
     model.save(path)
     content = path.read_bytes()
-    for targets in (table, model.model_.scaler.y(table)):
+    for targets in (table, model.model_.units.y(table)):
         assert not any(value.tobytes() in content for value in targets.ravel())
 
 

@@ -77,7 +77,7 @@ def test_many_rows_of_some_columns_are_mixed(n, d, options, mixed, rng):
     y = 7.0 + np.sin(3 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=n)
     settings = {"n_restarts": 0, "max_iter": 3, "neighbors": None, "random_state": 0}
     model = RWFRegressor(30, **settings, **options).fit(X, y)
-    mixing = model.model_.projected.kernel.mixing
+    mixing = model.model_.base.nystrom.kernel.mixing
     assert (mixing is not None) == mixed
     if mixed:
         assert np.abs(mixing).max() > 0

@@ -216,7 +216,7 @@ def test_oriented_atoms_turn_along_a_cliff(rng):
     X = rng.uniform(-1, 1, (2500, 2))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1.0, -1.0) + 0.1 * rng.normal(size=2500)
     model = RWFRegressor(60, prior=Adaptive(wavelet=Cliff()), random_state=1).fit(X, y)
-    atoms = joined_atoms(model.model_.shape.features)
+    atoms = joined_atoms(model.model_.base.hyperparameters.features)
     across = np.abs(atoms.directions @ np.array([1.0, 1.0]) / np.sqrt(2))
     near = np.abs(atoms.shifts.sum(axis=1)) < 0.5
     assert np.median(across[near & (atoms.scales < 0.5)]) > 0.85
@@ -306,15 +306,17 @@ def test_the_noise_is_found_where_it_is(rng):
     _, of_f = model.predict_function(x)
     found = np.sqrt(total**2 - of_f**2)
     assert np.median(np.abs(np.log(found / sd))) < 0.2
-    assert_allclose(model.model_.relative_noise(x) * model.noise_variance_, found**2, rtol=1e-6)
+    assert_allclose(
+        model.model_.base.relative_noise(x) * model.noise_variance_, found**2, rtol=1e-6
+    )
 
 
 def test_constant_noise_is_left_alone_and_varying_can_be_forced(rng):
     x = rng.uniform(size=(400, 1))
     y = np.sin(6 * x[:, 0]) + 0.2 * rng.normal(size=400)
-    assert RWFRegressor(50, prior="multiscale", random_state=0).fit(x, y).model_.noise is None
+    assert RWFRegressor(50, prior="multiscale", random_state=0).fit(x, y).model_.base.noise is None
     forced = RWFRegressor(50, prior="multiscale", noise="heteroscedastic", random_state=0).fit(x, y)
-    v = forced.model_.relative_noise(x)
+    v = forced.model_.base.relative_noise(x)
     assert 1.0 < v.max() / v.min() < 4.0
     with pytest.raises(ValueError, match="noise='often' is unknown"):
         RWFRegressor(noise="often").fit(x, y)

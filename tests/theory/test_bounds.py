@@ -710,7 +710,7 @@ def test_models_without_random_atoms_and_wrong_numbers_are_refused(rng):
     with pytest.raises(ValueError, match="prior='random_features'"):
         required_features(model, X, 0.1, rng=rng)
     with pytest.raises(ValueError, match="closed form"):
-        sup_error(model.model_.shape.features.maps[0], X, 0.1, rng=rng)
+        sup_error(model.model_.base.hyperparameters.features.maps[0], X, 0.1, rng=rng)
     features = RandomWaveletFeatures(50, random_state=0).fit(X)
     with pytest.raises(ValueError, match="eps=0 must be positive"):
         required_features(features, X, 0, rng=rng)
@@ -767,9 +767,9 @@ def test_required_features_hold_for_fourier_features_too(data_dir, rng):
     known, y = load(data_dir, "airfoil", 400)
     model = RFFRegressor(300, random_state=0, n_restarts=0, max_iter=20).fit(known, y)
     X = known[:100]
-    D = required_features(model, X, 0.1 * model.model_.fits[0].posterior.prior_variances[0],
+    D = required_features(model, X, 0.1 * model.model_.base.fits[0].posterior.prior_variances[0],
                           rng=rng)  # fmt: skip
-    eps = 0.1 * model.model_.fits[0].posterior.prior_variances[0]
+    eps = 0.1 * model.model_.base.fits[0].posterior.prior_variances[0]
     assert observed_quantile(model, known, X, D // 2, rng) > eps
     assert observed_quantile(model, known, X, 2 * D, rng) < eps
 

@@ -119,7 +119,7 @@ def test_four_workers_give_the_model_of_one_machine(client, arrays, local):
     assert_allclose(dask.compute(mean, std), local.predict(X, return_std=True), rtol=1e-10)
     with dask.config.set(scheduler="synchronous"):
         alone = RWFRegressor(**QUICK).fit(*given)
-    assert_array_equal(spread.model_.statistics.ZtZ, alone.model_.statistics.ZtZ)
+    assert_array_equal(spread.model_.base.statistics.ZtZ, alone.model_.base.statistics.ZtZ)
     assert_array_equal(spread.predict(X), alone.predict(X))
 
 
@@ -310,8 +310,8 @@ def test_noise_that_varies_and_projected_weights_travel(here):
     y = y + (X[:, 0] > 3.5) * np.random.default_rng(8).normal(size=MANY)
     model = streamed({**QUICK, "prior": "nystrom", "noise": "heteroscedastic"}, X, y)
     spread = da.from_array(X, chunks=(1100, 1)), da.from_array(y, chunks=1100)
-    ours = model.empty_copy().partial_fit(*spread).model_.statistics
-    theirs = model.model_.statistics
+    ours = model.empty_copy().partial_fit(*spread).model_.base.statistics
+    theirs = model.model_.base.statistics
     assert ours.log_volume == pytest.approx(theirs.log_volume, rel=1e-12)
     assert_allclose(ours.ZtZ, theirs.ZtZ, rtol=1e-12, atol=1e-12 * np.abs(theirs.ZtZ).max())
 

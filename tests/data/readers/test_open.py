@@ -121,7 +121,7 @@ def test_all_sources_stream_to_the_same_model_to_the_last_bit(frame, model, stre
     for name, given in sources(frame, tmp_path).items():
         other = RWFRegressor(**QUICK).fit(*given)
         for part in ("ZtZ", "Zty", "yty"):
-            ours, theirs = (getattr(m.model_.statistics, part) for m in (other, model))
+            ours, theirs = (getattr(m.model_.base.statistics, part) for m in (other, model))
             assert_array_equal(ours, theirs, err_msg=name)
         assert other.fit_report_.n_rows == MANY
 
@@ -130,7 +130,7 @@ def test_statistics_of_streamed_rows_are_those_of_rows_in_memory(frame, model):
     X, y = frame[NAMES].to_numpy(), frame["y"].to_numpy()
     again = model.empty_copy().partial_fit(X, y)
     for part in ("ZtZ", "Zty", "yty"):
-        ours, theirs = (getattr(m.model_.statistics, part) for m in (again, model))
+        ours, theirs = (getattr(m.model_.base.statistics, part) for m in (again, model))
         assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
 
 
@@ -147,7 +147,7 @@ def test_a_map_in_single_precision_is_the_map_of_its_values_in_double(frame, tmp
     X, y = frame[NAMES].to_numpy().astype("float32"), frame["y"].to_numpy()
     single = RWFRegressor(**QUICK).fit(memmap(X, tmp_path / "X", "float32"), y)
     double = RWFRegressor(**QUICK).fit(memmap(X.astype(float), tmp_path / "X8", "float64"), y)
-    assert_array_equal(single.model_.statistics.ZtZ, double.model_.statistics.ZtZ)
+    assert_array_equal(single.model_.base.statistics.ZtZ, double.model_.base.statistics.ZtZ)
 
 
 def test_weights_stream_as_well(frame, streaming, tmp_path):
@@ -164,7 +164,7 @@ def test_weights_stream_as_well(frame, streaming, tmp_path):
     assert list(named.feature_names_in_) == NAMES
     assert named.model_.n_rows == w.sum()
     for other in (own, mapped):
-        assert_array_equal(other.model_.statistics.ZtZ, named.model_.statistics.ZtZ)
+        assert_array_equal(other.model_.base.statistics.ZtZ, named.model_.base.statistics.ZtZ)
 
 
 def test_several_targets_by_name(frame, tmp_path):
@@ -250,7 +250,7 @@ def test_predictions_stream_by_name_in_any_order(frame, model, tmp_path):
 
 def test_partial_fit_takes_all_sources(frame, model, tmp_path):
     X, y = frame[NAMES].to_numpy(), frame["y"].to_numpy()
-    expected = model.empty_copy().partial_fit(X, y).model_.statistics.ZtZ
+    expected = model.empty_copy().partial_fit(X, y).model_.base.statistics.ZtZ
     path = parquet(frame[["y", *NAMES[::-1]]], tmp_path / "rows.parquet")
     given = [
         (path, "y"),
@@ -259,7 +259,7 @@ def test_partial_fit_takes_all_sources(frame, model, tmp_path):
         (lambda: iter([(X[:100], y[:100]), (X[100:], y[100:])]),),
     ]
     for rows in given:
-        found = model.empty_copy().partial_fit(*rows).model_.statistics.ZtZ
+        found = model.empty_copy().partial_fit(*rows).model_.base.statistics.ZtZ
         assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
     with pytest.raises(ValueError, match="same outputs"):
         model.empty_copy().partial_fit(path, ["y"])
@@ -566,7 +566,7 @@ def test_the_tree_takes_streams(monkeypatch, streaming, tmp_path):
     assert model.fit_report_.solver.startswith("multifrontal: 21000 rows")
     again = model.empty_copy().partial_fit(frame[["x"]], frame["y"])
     for part in ("grams", "Zty", "yty"):
-        ours, theirs = (getattr(m.model_.statistics, part) for m in (model, again))
+        ours, theirs = (getattr(m.model_.base.statistics, part) for m in (model, again))
         assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
     truth = 4.0 + np.sin(8 * x)
     assert np.sqrt(np.mean((model.predict(path) - truth) ** 2)) < 0.03

@@ -355,18 +355,6 @@ def test_rows_are_left_out_as_in_the_dense_engine(rng):
     assert_allclose(found.variance, expected.variance, rtol=1e-7)
 
 
-@pytest.mark.parametrize("inverse_known", [False, True])
-def test_rescaling_widens_the_posterior_alone(inverse_known, rng):
-    problem = Problem(rng)
-    _, tree = problem.posteriors()
-    if inverse_known:
-        assert tree.factor.inverse.diagonal.shape == (problem.tree.n_features,)
-    wider = tree.rescaled(2.5)
-    before, after = tree.predict(problem.X_new), wider.predict(problem.X_new)
-    assert_allclose(after.mean, before.mean, rtol=1e-12)
-    assert_allclose(after.variance, 2.5 * before.variance, rtol=1e-12)
-
-
 def test_sums_as_arrays_are_the_same_moments(rng):
     problem = Problem(rng, d=2, k=2)
     again = TreeMoments.of_sums(problem.local.tree, problem.local.sums())
