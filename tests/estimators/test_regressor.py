@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import pickle
 import warnings
 
@@ -31,6 +30,7 @@ from rwf import (
     RWFRegressor,
 )
 from rwf.estimators.random_state import generator
+from rwf.models.calibrated import Calibrated
 from rwf.uncertainty.calibration import Calibration
 
 REGRESSORS = {
@@ -95,10 +95,11 @@ def test_predictions_equal_those_of_scikit_learns_gaussian_process_with_the_same
     kind, data, queries
 ):
     X, y = data
-    plain = {"fill": False} if kind == "random_features" else {}
+    plain = {} if kind == "paper" else {"calibration": None}
     model = REGRESSORS[kind](**plain).fit(X, y)
     center = model.model_.units.y.center[0]
-    kernel = FiniteKernel(model.model_.base.features, model.prior_variances_)
+    units, features = model.model_.units, model.model_.base.features
+    kernel = FiniteKernel(lambda X: features(units.inputs(X)), model.prior_variances_)
     peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
     peer.fit(X, y - center)
     mean, covariance = model.predict(queries, return_cov=True)
@@ -111,17 +112,17 @@ def test_predictions_equal_those_of_scikit_learns_gaussian_process_with_the_same
 
 
 class MixturePlusTrend(Kernel):
-    """The projected model's own kernel, without any atoms, in the units of y."""
+    """The kernel of a Nyström model, without inducing inputs, in the units of y."""
 
     def __init__(self, model):
         self.model = model
 
     def __call__(self, X, Y=None, eval_gradient=False):
-        A, B = (self.model.scaler.inputs(V) for V in (X, X if Y is None else Y))
-        atoms, _, linear = self.model.shape.features.maps
+        A, B = (self.model.units.inputs(V) for V in (X, X if Y is None else Y))
+        atoms, _, linear = self.model.features.maps
         c2, g2, b2 = np.exp(self.model.fits[0].variances.log_priors)
         K = c2 * atoms.kernel(A, B) + g2 + b2 * linear(A) @ linear(B).T
-        return K * self.model.scaler.y.scale[0] ** 2
+        return K * self.model.units.y.scale[0] ** 2
 
     def diag(self, X):
         return np.diag(self(X))
@@ -130,11 +131,12 @@ class MixturePlusTrend(Kernel):
         return False
 
 
-def test_with_an_atom_at_every_row_projected_weights_are_the_exact_gaussian_process(data, queries):
+def test_with_every_row_as_an_inducing_input_nystrom_is_the_exact_gaussian_process(data, queries):
     X, y = data
-    model = RWFRegressor(prior="nystrom", n_restarts=0, max_iter=10, random_state=3).fit(X, y)
+    quick = {"n_restarts": 0, "max_iter": 10, "random_state": 3}
+    model = RWFRegressor(prior="nystrom", calibration=None, **quick).fit(X, y)
     center = model.model_.units.y.center[0]
-    kernel = MixturePlusTrend(model.model_)
+    kernel = MixturePlusTrend(model.model_.base)
     peer = GaussianProcessRegressor(kernel, alpha=model.noise_variance_, optimizer=None)
     peer.fit(X, y - center)
     mean, covariance = model.predict(queries, return_cov=True)
@@ -148,8 +150,8 @@ def test_with_an_atom_at_every_row_projected_weights_are_the_exact_gaussian_proc
     assert_allclose(model.log_marginal_likelihood(), value, rtol=1e-5)
 
 
-def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
-    """Between its atoms a small dictionary knows nothing, and says so."""
+def test_few_inducing_inputs_are_not_overconfident(rng):
+    """Between few inducing inputs the variance is that of the prior."""
     x = np.sort(rng.uniform(3.0, 5.0, 800))
     y = np.sin(40 * x) + 0.05 * rng.normal(size=800)
     test = rng.uniform(3.0, 5.0, 2000)
@@ -162,7 +164,7 @@ def test_few_atoms_do_not_make_projected_weights_overconfident(rng):
 
 
 @each_regressor
-def test_pieces_merges_and_one_fit_agree_for_a_fixed_shape(make, data, queries, rng):
+def test_pieces_merges_and_one_fit_agree_for_fixed_hyperparameters(make, data, queries, rng):
     X, y = data
     whole = make().fit(X, y)
     order = rng.permutation(len(y))
@@ -257,26 +259,21 @@ def test_calibrated_intervals_hold_errors_that_are_not_normal(rng):
         model.predict_interval(X, calibration="split")
 
 
-def test_variances_are_enlarged_where_leave_one_out_errors_ask_for_it(data, queries):
-    X, y = data
-    model = REGRESSORS["nystrom"]().fit(X, y)
-    fitted = model.model_
-    forced = dataclasses.replace(fitted, calibration=Calibration(np.full((120, 1), 2.0)))
-    assert_allclose(forced.inflation, 4.0)
+def test_variances_are_calibrated_by_leave_one_out_errors(data, queries):
+    base = REGRESSORS["nystrom"]().fit(*data).model_.base
+    X = base.units.inputs(queries)
+    p = base.predict(X)
+    wide = Calibrated(base, Calibration(np.full((120, 1), 2.0)))
+    assert_allclose(wide.errors.inflation, 4.0)
+    found = wide.predict(X)
+    assert_array_equal(found.mean, p.mean)
+    assert_allclose(found.variance, 4.0 * p.variance, rtol=1e-12)
+    assert_allclose(wide.summary.noise_variances, 4.0 * base.summary.noise_variances)
+    assert_allclose(wide.summary.prior_variances, 4.0 * base.summary.prior_variances)
+    assert wide.summary.log_evidence == base.summary.log_evidence
     tails = np.where(np.arange(100) < 7, 2.5, 0.1)[:, None]  # 7 % beyond a 95 % interval
-    assert_allclose(
-        dataclasses.replace(fitted, calibration=Calibration(tails)).inflation, (2.5 / 1.959964) ** 2
-    )
-    mean, std = fitted.predict(queries)
-    forced_mean, forced_std = forced.predict(queries)
-    assert_allclose(forced_mean, mean, rtol=1e-9)
-    assert_allclose(forced_std, std * np.sqrt(4.0 / fitted.inflation), rtol=1e-6)
-    fits = forced.fits[0]
-    assert_allclose(fits.variances.noise_variance, fits.posterior.noise_variance)
-    groups = forced.shape.features.groups
-    assert_allclose(fits.variances.prior_variances(groups), fits.posterior.prior_variances)
-    too_few = dataclasses.replace(fitted, calibration=Calibration(np.full((5, 1), 2.0)))
-    assert_allclose(too_few.inflation, 1.0)
+    assert_allclose(Calibration(tails).inflation, (2.5 / 1.959964) ** 2)
+    assert_allclose(Calibration(np.full((5, 1), 2.0)).inflation, 1.0)  # too few
 
 
 @each_regressor
@@ -296,7 +293,7 @@ def test_several_outputs_share_features_and_have_their_own_noise(make, data, que
             model.model_.base.fits[output].posterior.prior_variances,
             model.model_.base.fits[output].posterior.noise_variance,
         )
-        Z = model.model_.base.features(queries)
+        Z = model.model_.base.features(model.model_.units.inputs(queries))
         unit = model.model_.units.y
         assert_allclose(
             mean[:, output], unit.scale[output] * (Z @ single.mean) + unit.center[output]
@@ -355,7 +352,8 @@ def test_the_literal_recipe_has_the_papers_features(data):
     r2 = ((A[:, None] - T) ** 2).sum(-1) / s**2
     # d = 2: C⁻² = π (1 - 2 + 2·4/4) = π.
     expected = s**-1.0 * np.pi**-0.5 * (1 - r2) * np.exp(-r2 / 2) / np.sqrt(25)
-    assert_allclose(model.model_.base.features(X), expected, atol=1e-12 * np.abs(expected).max())
+    Z = model.model_.base.features(model.model_.units.inputs(X))
+    assert_allclose(Z, expected, atol=1e-12 * np.abs(expected).max())
     assert (t >= X.min(0)).all()
     assert (t <= X.max(0)).all()
     assert (model.model_.base.fits[0].posterior.prior_variances == 1.0).all()
@@ -427,7 +425,7 @@ def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data,
     assert report.n_rows == 120
     assert report.statistics == "gram"
     assert report.jitter == 0.0
-    assert set(report.seconds) == {"shape", "pass and tuning", "calibration"}
+    assert set(report.seconds) == {"learning", "conditioning", "report"}
     assert report.nll < report.linear_nll < report.constant_nll
     # The constant's leave-one-out density, computed the long way.
     direct = []
@@ -451,24 +449,61 @@ def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
 def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
     X, y = data
 
-    def is_projected(columns, **parameters):
+    def is_nystrom(columns, **parameters):
         model = RWFRegressor(20, n_restarts=0, max_iter=2, random_state=0, **parameters)
         return model.fit(X[:, :columns], y).model_.base.nystrom is not None
 
-    assert is_projected(2)  # 120 rows are too few to hold some back and let them choose
-    assert is_projected(1, prior="nystrom")
-    assert not is_projected(2, wavelet="haar")
-    assert not is_projected(2, prior="random_features")
+    assert is_nystrom(2)  # 120 rows are too few to hold some out and let them choose
+    assert is_nystrom(1, prior="nystrom")
+    assert not is_nystrom(2, prior=RandomFeatures(wavelet="haar"))
+    assert not is_nystrom(2, prior="random_features")
+    for unknown in ("cells", None, 3):
+        with pytest.raises(ValueError, match=r"prior=.* is unknown: use one of 'auto', 'nystrom'"):
+            is_nystrom(2, prior=unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("n_components", 0, "a positive integer, or None"),
+        ("n_components", True, "a positive integer, or None"),
+        ("solver", "tree", "'auto', 'dense' or 'multifrontal'"),
+        ("metric", "mixed", "'auto', 'isotropic', 'ard' or 'full'"),
+        ("neighbors", True, "'auto', None, or an integer of at least 2"),
+        ("neighbors", 1, "'auto', None, or an integer of at least 2"),
+        ("trend", "cubic", "'linear', 'constant' or 'none'"),
+        ("noise", "varying", "'auto', 'constant', 'heteroscedastic'"),
+        ("calibration", "none", "'local', 'global' or None"),
+        ("log_skewed", "yes", "True or False"),
+        ("n_restarts", -1, "an integer of at least 0"),
+        ("max_iter", 0.5, "an integer of at least 1"),
+    ],
+)
+def test_a_parameter_out_of_its_range_is_refused(name, value, remedy, data):
+    with pytest.raises(ValueError, match=f"{name}={value!r} must be .*{remedy}"):
+        RWFRegressor(**{name: value}).fit(*data)
+
+
+def test_the_raw_posterior_is_not_calibrated(data, queries):
+    raw = REGRESSORS["random_features"](calibration=None).fit(*data)
+    assert raw.model_ is raw.model_.base
+    assert RWFRegressor.from_paper().calibration is None
+    with pytest.raises(ValueError, match="no leave-one-out errors"):
+        raw.predict_interval(queries, calibration="loo")
+    overall = REGRESSORS["random_features"](calibration="global").fit(*data)
+    factor = overall.model_.calibration.inflation[0]
+    assert factor >= 1.0
+    assert_allclose(overall.noise_variance_, factor * raw.noise_variance_, rtol=1e-12)
 
 
 def test_in_low_dimension_held_out_rows_choose_the_prior(rng):
     x = np.sort(rng.uniform(size=400))
     steps = np.where(x < 0.31, -1.0, np.where(x < 0.64, 1.0, 0.2)) + 0.02 * rng.normal(size=400)
     model = RWFRegressor(60, n_restarts=0, max_iter=10, random_state=0).fit(x[:, None], steps)
-    starts = model.fit_report_.trials
-    best = next(start for start in starts if start.chosen)
+    trials = model.fit_report_.trials
+    best = next(trial for trial in trials if trial.chosen)
     assert best.name.startswith("prior '")
-    others = [s for s in starts if s.name.startswith("prior '") and s is not best]
+    others = [s for s in trials if s.name.startswith("prior '") and s is not best]
     assert len(others) == 2
     chosen = best.name.split("'")[1]
     assert chosen not in {other.name.split("'")[1] for other in others}
@@ -501,7 +536,7 @@ def test_estimators_work_in_pipelines_searches_and_with_frames(data):
     frame = pd.DataFrame(X, columns=["depth", "heat"])
     search = GridSearchCV(
         make_pipeline(StandardScaler(), RWFRegressor(30, n_restarts=0, max_iter=3, random_state=0)),
-        {"rwfregressor__wavelet": ["mexican_hat", "db4"]},
+        {"rwfregressor__prior": ["nystrom", RandomFeatures(wavelet="db4")]},
         cv=2,
     ).fit(frame, y)
     assert search.predict(frame).shape == (120,)

@@ -42,7 +42,7 @@ def predictions(given, **settings):
 
 
 def test_all_sources_give_the_same_model(sources):
-    found = {name: predictions(given, second_opinion=False) for name, given in sources.items()}
+    found = {name: predictions(given, neighbors=None) for name, given in sources.items()}
     for name, each in found.items():
         assert_allclose(each, found["array"], rtol=1e-10, err_msg=name)
 
@@ -50,5 +50,5 @@ def test_all_sources_give_the_same_model(sources):
 def test_neighbors_are_blended_in_for_files_too(sources):
     expected = predictions(sources["array"])
     assert_allclose(predictions(sources["CSV"]), expected, rtol=1e-10)
-    alone = predictions(sources["array"], second_opinion=False)
+    alone = predictions(sources["array"], neighbors=None)
     assert np.abs(expected[0] - alone[0]).max() > 1e-3

@@ -193,7 +193,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_is_taken(tmp_path,
     rows = [file.read(p)[0]["entries"][0]["rows"] for p in (previous, path)]
     assert 0 < rows[0] < rows[1]
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.warns(DamagedCheckpointWarning, match=r"is damaged.*goes on from .*previous"):
+    with pytest.warns(DamagedCheckpointWarning, match=r"cannot be read.*goes on from .*previous"):
         again = model(DENSE).fit(Blocks(4), checkpoint=path)
     assert_same(again, model(DENSE).fit(Blocks(4)))
     assert list(tmp_path.iterdir()) == []
@@ -215,7 +215,8 @@ def test_without_a_good_checkpoint_the_error_says_what_to_do(tmp_path):
     broken_off(DENSE, path, 4)
     for damaged in (path, tmp_path / "fit.checkpoint.previous"):
         damaged.write_bytes(truncated(damaged.read_bytes()))
-    with pytest.raises(CheckpointError, match=r"damaged.*damaged.*remove the file to start anew"):
+    message = r"cannot be read.*cannot be read.*remove the file to start anew"
+    with pytest.raises(CheckpointError, match=message):
         model(DENSE).fit(Blocks(4), checkpoint=path)
 
 

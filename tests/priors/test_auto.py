@@ -1,135 +1,103 @@
-"""How many atoms projected weights take, which columns they mix, and which recipe is chosen."""
+"""Model selection: which priors compete, and how held-out rows choose between them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from rwf import RWFRegressor
 from rwf.data.rows import Block
-from rwf.data.scaling import Standardizer
-from rwf.features import Stack
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors import auto as choice
-from rwf.priors import recipes
-from rwf.priors.base import LearningTask
+from rwf.models.base import Prediction
+from rwf.priors import PRIORS, auto
+from rwf.priors.base import LearnedPrior, LearningTask
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """The same rules for fewer rows and atoms."""
-    monkeypatch.setattr(recipes, "ALL_ROWS", 200)
-    monkeypatch.setattr(recipes, "PROJECTED_COMPONENTS", 40)
-    monkeypatch.setattr(recipes, "MORE_ROWS", 600)
-
-
-def rows(n, noise, rng):
-    X = rng.uniform(2.0, 5.0, (n, 4))
-    return X, 7.0 + np.sin(2 * X[:, 0]) * X[:, 1] + noise * rng.normal(size=n)
-
-
-def n_atoms(n, noise, rng, n_components=None):
-    model = RWFRegressor(n_components, n_restarts=0, max_iter=15, trend="constant", random_state=0)
-    return model.fit(*rows(n, noise, rng)).n_features_out_ - 1
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    "n, noise, expected",
-    [(150, 0.5, 150), (400, 0.5, 40), (400, 1e-4, 400), (900, 1e-4, 40)],
-    ids=["few rows", "noisy rows", "rows without noise", "too many rows"],
-)
-def test_atoms_are_as_many_as_the_noise_asks_for(n, noise, expected, rng):
-    assert n_atoms(n, noise, rng) == expected
-
-
-@pytest.mark.usefixtures("small")
-def test_a_number_that_was_asked_for_is_kept(rng):
-    assert n_atoms(400, 0.5, rng, n_components=300) == 300
-
-
-def test_the_number_of_atoms_by_rows():
-    recipe = recipes.Nystrom(())
-    numbers = [recipe.default_n_components(n) for n in (10, 3000, 3001, 9000, 20_000, 20_001)]
-    assert numbers == [10, 3000, 3001, 5000, 5000, 2500]
-    # Recipes compete with no more than they would have with much noise.
-    assert recipe.cheap().default_n_components(9000) == 2500
-
-
-# ---------------------------------------------------------------------------------- mixed columns
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    "n, d, options, mixed",
-    [
-        (400, 4, {}, True),
-        (400, 16, {}, True),
-        (400, 17, {}, False),
-        (400, 3, {"prior": "nystrom"}, False),
-        (150, 4, {}, False),
-        (400, 4, {"ard": False}, False),
-        (400, 4, {"mix_columns": False}, False),
-    ],
-)
-def test_many_rows_of_some_columns_are_mixed(n, d, options, mixed, rng):
-    X = rng.uniform(2.0, 5.0, (n, d))
-    y = 7.0 + np.sin(3 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=n)
-    settings = {"n_restarts": 0, "max_iter": 3, "neighbors": None, "random_state": 0}
-    model = RWFRegressor(30, **settings, **options).fit(X, y)
-    mixing = model.model_.base.nystrom.kernel.mixing
-    assert (mixing is not None) == mixed
-    if mixed:
-        assert np.abs(mixing).max() > 0
-        assert model.length_scales_.shape == (1, d)
-
-
-# ------------------------------------------------------------------------------ which one is chosen
-
-
-@pytest.fixture
-def lesson(rng):
-    settings = RWFRegressor()._settings()
+def task(rng):
+    config = RWFRegressor()._config()
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
-    scaler = Standardizer.learn(known, ard=True)
-    return LearningTask(scaler, known, True, 5, settings, rng, lambda message: None)
+    return LearningTask(config.units(known), known, True, 5, config, rng, lambda message: None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned(LearnedPrior):
+    """A prior that model selection scores with constant noise first."""
+
+    screened = True
+
+    def condition(self, task, rows):
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize(
-    "best, gains, tried, expected",
+    "best, gain, tried, expected",
     [
         (None, 0.2, ["auto"], 1.2),
         (1.25, 0.2, ["constant", "auto"], 1.2),  # not hopeless, and behind all the same
         (1.25, 0.6, ["constant", "auto"], 1.6),
-        (1.6, 0.7, ["constant"], 1.0),  # hopeless, so that nothing is tried
+        (1.6, 0.7, ["constant"], 1.0),  # hopeless, so that nothing else is tried
     ],
 )
-def test_who_is_far_behind_gets_no_noise_of_its_own(
-    best, gains, tried, expected, lesson, monkeypatch
+def test_a_prior_that_is_far_behind_gets_constant_noise_only(
+    best, gain, tried, expected, task, monkeypatch
 ):
-    asked = []
+    noises = []
 
-    def build(shape, lesson, source):
-        asked.append(lesson.settings.noise)
-        return 1.0 + gains * (lesson.settings.noise == "auto"), None
+    class Model:
+        def __init__(self, density):
+            self.density = density
 
-    monkeypatch.setattr(choice, "build", build)
-    monkeypatch.setattr(choice, "log_density", lambda model, held, factors: np.array([model]))
-    shape = Hyperparameters(Stack(()), np.zeros(0), np.zeros(1))
-    assert choice._held_out(shape, lesson, lesson.known, best) == pytest.approx(expected)
-    assert asked == tried
+        def predict(self, X):
+            variance = np.exp(-2 * self.density) / (2 * np.pi)  # log N(0; 0, variance) = density
+            zeros = np.zeros((len(X), 1))
+            return Prediction(zeros, zeros, zeros + variance, np.ones(len(X)))
+
+    def calibrated_model(learned, task, rows):
+        noises.append(task.config.noise)
+        return Model(1.0 + gain * (task.config.noise == "auto"))
+
+    monkeypatch.setattr(auto, "calibrated_model", calibrated_model)
+    held = Block(np.zeros((3, 1)), np.zeros((3, 1)), np.ones(3))
+    learned = Learned(trials=(), n_learned=0)
+    assert auto._held_out(learned, task, held, best) == pytest.approx(expected)
+    assert noises == tried
 
 
 @pytest.mark.parametrize(
     ("d", "options", "competing"),
     [
-        (1, {}, {"adaptive", "spike_slab", "cells on a tree", "nystrom"}),
+        (1, {}, {"adaptive", "spike_slab", "multiscale, multifrontal", "nystrom"}),
         (1, {"n_components": 40}, {"adaptive", "multiscale", "nystrom"}),
-        (2, {}, {"adaptive", "multiscale", "cells on a tree", "nystrom"}),
+        (1, {"noise": "heteroscedastic"}, {"adaptive", "multiscale, multifrontal", "nystrom"}),
+        (2, {}, {"adaptive", "multiscale", "multiscale, multifrontal", "nystrom"}),
+        (2, {"solver": "dense"}, {"adaptive", "multiscale", "nystrom"}),
         (3, {}, {"adaptive", "multiscale", "nystrom"}),
     ],
 )
 def test_which_priors_compete(d, options, competing):
-    model = RWFRegressor(**options)
-    model.n_features_in_ = d
-    assert set(model._recipe(500).candidates) == competing
+    config = RWFRegressor(**options)._config()
+    assert set(PRIORS["auto"]().for_rows(500, d, config).candidates) == competing
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "options", "name"),
+    [
+        (500, 4, {}, "Nystrom"),
+        (30_000, 2, {}, "Lattice"),
+        (30_000, 3, {}, "Auto"),
+        (500, 2, {"solver": "multifrontal"}, "Lattice"),
+        (500, 2, {"n_components": 9000}, "Lattice"),
+        (30_000, 2, {"solver": "dense"}, "Auto"),
+    ],
+)
+def test_where_nothing_competes(n, d, options, name):
+    config = RWFRegressor(**options)._config()
+    assert type(PRIORS["auto"]().for_rows(n, d, config)).__name__ == name
+
+
+@pytest.mark.parametrize("prior", ["nystrom", "adaptive", "spike_slab", "random_features"])
+def test_the_multifrontal_solver_is_for_the_multiscale_prior(prior, rng):
+    with pytest.raises(ValueError, match="solver='multifrontal' is for prior='auto' or 'multi"):
+        RWFRegressor(prior=prior, solver="multifrontal").fit(rng.normal(size=(9, 1)), np.ones(9))

@@ -1,4 +1,4 @@
-"""The closed-form wavelet kernel, its exact evidence, and its projection on atoms at rows."""
+"""The closed-form wavelet kernel, its exact evidence, and the Nyström prior on inducing rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
+from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, Stack
 from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.inference.exact import exact_evidence
+from rwf.priors import nystrom
 from rwf.priors.nystrom import (
     LENGTH_SPREAD,
     MIXING_SPREAD,
@@ -204,12 +206,12 @@ def test_the_prior_keeps_columns_apart(d, ard, rng):
     assert_allclose(gradient, prior_differences(kernel), atol=1e-7)
 
 
-def test_columns_that_act_together_are_mixed(rng):
-    """Of a wave along the sum of two columns, evidence and predictions gain by mixing them."""
+def test_a_full_metric_finds_columns_that_act_together(rng):
+    """A wave along the sum of two columns: the evidence gains by a full metric."""
     X = rng.normal(size=(160, 2))
     y = np.sin(3 * X.sum(axis=1, keepdims=True)) + 0.1 * rng.normal(size=(160, 1))
     rows = Block(X, y, np.ones(160))
-    shape, report = climb_kernel(first_kernel(1, 2, (), 1, ard=True, mix=True), None, rows, 60)
+    shape, report = climb_kernel(first_kernel(1, 2, (), 1, ard=True, full=True), None, rows, 60)
     _, alone = climb_kernel(first_kernel(1, 2, (), 1, ard=True), None, rows, 60)
     assert report.log_evidence_per_row > alone.log_evidence_per_row + 0.3
     along, across = shape.kernel.coordinates(0, np.array([[1.0, 1.0], [1.0, -1.0]]))
@@ -273,3 +275,71 @@ def test_blocks_start_apart_and_low_dimensions_start_shorter_and_shorter(rng):
     assert_allclose(
         other_kernel(low, 2, rng).kernel.log_lengths, low.kernel.log_lengths - 2 * np.log(4.0)
     )
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The same rules for fewer rows and atoms."""
+    monkeypatch.setattr(nystrom, "ALL_ROWS", 200)
+    monkeypatch.setattr(nystrom, "COMPONENTS", 40)
+    monkeypatch.setattr(nystrom, "MORE_ROWS", 600)
+
+
+def table(n, noise, rng):
+    X = rng.uniform(2.0, 5.0, (n, 4))
+    return X, 7.0 + np.sin(2 * X[:, 0]) * X[:, 1] + noise * rng.normal(size=n)
+
+
+def n_atoms(n, noise, rng, n_components=None):
+    model = RWFRegressor(n_components, n_restarts=0, max_iter=15, trend="constant", random_state=0)
+    return model.fit(*table(n, noise, rng)).n_features_out_ - 1
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "n, noise, expected",
+    [(150, 0.5, 150), (400, 0.5, 40), (400, 1e-4, 400), (900, 1e-4, 40)],
+    ids=["few rows", "noisy rows", "rows without noise", "too many rows"],
+)
+def test_inducing_inputs_are_as_many_as_the_noise_needs(n, noise, expected, rng):
+    assert n_atoms(n, noise, rng) == expected
+
+
+@pytest.mark.usefixtures("small")
+def test_a_given_number_is_kept(rng):
+    assert n_atoms(400, 0.5, rng, n_components=300) == 300
+
+
+def test_the_number_of_inducing_inputs_by_rows():
+    prior = nystrom.Nystrom()
+    numbers = [prior.n_components(n) for n in (10, 3000, 3001, 9000, 20_000, 20_001)]
+    assert numbers == [10, 3000, 3001, 5000, 5000, 2500]
+    # In model selection there are no more than with much noise.
+    assert prior.cheap().n_components(9000) == 2500
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "n, d, options, full",
+    [
+        (400, 4, {}, True),
+        (400, 16, {}, True),
+        (400, 17, {}, False),
+        (400, 3, {"prior": "nystrom"}, False),
+        (150, 4, {}, False),
+        (400, 4, {"metric": "isotropic"}, False),
+        (400, 4, {"metric": "ard"}, False),
+        (150, 4, {"metric": "full"}, True),
+        (400, 2, {"metric": "full", "prior": "nystrom"}, True),
+    ],
+)
+def test_when_the_metric_is_full(n, d, options, full, rng):
+    X = rng.uniform(2.0, 5.0, (n, d))
+    y = 7.0 + np.sin(3 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=n)
+    settings = {"n_restarts": 0, "max_iter": 3, "neighbors": None, "random_state": 0}
+    model = RWFRegressor(30, **settings, **options).fit(X, y)
+    mixing = model.model_.base.nystrom.kernel.mixing
+    assert (mixing is not None) == full
+    if full:
+        assert np.abs(mixing).max() > 0
+        assert model.length_scales_.shape[1] == d

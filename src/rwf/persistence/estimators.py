@@ -198,13 +198,13 @@ def _encode_parameter(name: str, value: object, encoder: Encoder) -> Json:
         return {"list" if isinstance(plain, list) else "tuple": items}
     if isinstance(plain, np.random.Generator | np.random.RandomState):
         return None  # the state of a generator is no part of the model
-    if callable(plain) and type(plain) not in MODEL_FILE.classes:
+    try:
+        return encoder.reference(plain)
+    except UnsavableModelError as error:
         raise UnsavableModelError(
-            f"{name}={plain!r} is a function of your own, and a model file has no code in it. The "
-            f"atoms that it placed are in the model: call set_params({name}='data') before saving, "
-            "which changes no prediction, or keep the model by pickle or joblib."
-        )
-    return encoder.reference(plain)
+            f"{error} Or reset the parameter before saving, which changes no prediction: "
+            f"set_params({name}='auto')."
+        ) from None
 
 
 def _decode_parameter(json: Json, decoder: Decoder) -> object:

@@ -5,8 +5,6 @@ A change of a field that older readers do not understand is a new version of the
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rwf.data.rows import Block
 from rwf.data.scaling import Affine, Logarithm, Standardizer
 from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
@@ -114,9 +112,13 @@ MODEL_FILE = Registry(
     check=check,
 )  # fmt: skip
 
-CHECKPOINT = replace(
-    MODEL_FILE,
-    classes=(*(cls for cls in MODEL_FILE.classes if cls not in SPIKE_SLAB), Block, *LEARNED),
-    families={**MODEL_FILE.families, LearnedPrior: LEARNED},
-)
+CHECKPOINT = Registry(
+    classes=(
+        *WAVELETS, *UNITS, *FEATURES, Variances, Hyperparameters, ColumnSupports, Dissection,
+        AtomTree, TreeHyperparameters, Trial, Block, *LEARNED,
+    ),
+    families={Wavelet: WAVELETS, FeatureMap: MAPS, LearnedPrior: LEARNED},
+    cached={},
+    check=check,
+)  # fmt: skip
 """An unfinished fit: rows, and what was learned from them. Spike and slab has no checkpoints."""

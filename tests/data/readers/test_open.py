@@ -245,7 +245,7 @@ def test_predictions_stream_by_name_in_any_order(frame, model, tmp_path):
     low, high = model.predict_interval(without)
     assert (low < high).all()
     assert model.sample_y(without, 2, 0).shape == (MANY, 2)
-    assert_allclose(model.coverage(without), model.coverage(X), rtol=1e-11)
+    assert_allclose(model.support(without), model.support(X), rtol=1e-11)
 
 
 def test_partial_fit_takes_all_sources(frame, model, tmp_path):
