@@ -1,19 +1,41 @@
-"""Every example in README and docs runs: Python in one namespace per page, and the rwf command."""
+"""Every example in README and docs runs: Python in one namespace per page, and the rwf command.
+
+A block of text right after one of Python is what it prints; numbers may differ in the last digits.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.hooks.gallery import Example, run, scripts
 from rwf import cli
+from rwf.data.readers.formats import FORMATS
+from rwf.priors import PRIORS
+from rwf.uncertainty.noise import NOISE_MODELS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+BLOCK = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+@pytest.fixture(autouse=True)
+def _registries_stay_as_they_are():
+    kept = [(registry, dict(registry)) for registry in (PRIORS, NOISE_MODELS, FORMATS)]
+    yield
+    for registry, before in kept:
+        registry.clear()
+        registry.update(before)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -21,14 +43,32 @@ def test_examples_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "example"}
     text = page.read_text(encoding="utf-8")
-    for language, block in re.findall(r"```(python|sh)\n(.*?)```", text, flags=re.DOTALL):
+    for language, block, expected in BLOCK.findall(text):
         if language == "python":
-            exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+            if expected:
+                assert_same_text(printed.getvalue(), expected)
+            continue
         for line in re.findall(r"^rwf .*$", block, flags=re.MULTILINE):
             monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
             with pytest.raises(SystemExit) as stopped:
                 cli.main()
             assert not stopped.value.code, line
+
+
+def assert_same_text(printed, expected):
+    """That two texts are equal but for the last digits of their numbers."""
+    assert NUMBER.sub("…", printed) == NUMBER.sub("…", expected)
+    a, b = (np.array(NUMBER.findall(text), dtype=float) for text in (printed, expected))
+    assert np.allclose(a, b, atol=0.03), printed
+
+
+def test_readme_shows_what_its_first_example_prints():
+    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    first = next(block for block in blocks if block[0] == "python")
+    assert NUMBER.search(first[2])
 
 
 @pytest.mark.parametrize("script", scripts(), ids=lambda script: script.stem)
