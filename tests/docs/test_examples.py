@@ -75,7 +75,7 @@ def test_readme_shows_what_its_first_example_prints():
 def test_scripts_of_the_gallery_run(script):
     example = Example.read(script)
     if not example.possible:
-        pytest.skip("RWF_DATA names no directory of data sets")
+        pytest.skip("RWF_DATA is not set to a folder of data sets")
     outcome = run(script)
     assert outcome.svg.startswith(b"<?xml")
     page = example.page(outcome)
@@ -88,7 +88,7 @@ def test_a_page_of_the_gallery_without_its_data_says_so(folder, monkeypatch):
     monkeypatch.setenv("RWF_DATA", folder)
     example = Example("name", "A title", "A text.", "os.environ['RWF_DATA']")
     assert not example.possible
-    assert "named no folder" in example.page(None)
+    assert "was not set to a folder" in example.page(None)
     assert ".svg" not in example.page(None) + example.card
 
 
@@ -98,8 +98,20 @@ def test_what_does_not_run_here_is_marked_as_such():
     assert unrun == {"large-data.md", "interoperability.md"}
 
 
+def anchors(page):
+    """The anchors of the headings of a page, as MkDocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
+        for target, anchor in links:
+            if "://" in target:
+                continue
+            home = page.parent / target if target else page
+            assert home.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(home), f"{page.name}: {target}#{anchor}"
