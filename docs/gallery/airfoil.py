@@ -1,10 +1,10 @@
 """A table: noise of an airfoil.
 
 Sound pressure of an airfoil in a wind tunnel, five input columns (Brooks, Pope and Marcolini, UCI
-Machine Learning Repository, CC BY 4.0). The table is read from the folder that the environment
-variable `RWF_DATA` names. Projected weights, the default for such tables, with 600 of its 1503 rows
-to be quick; the others are for the two checks: predicted against observed, and whether intervals of
-every level hold as many rows as they should.
+Machine Learning Repository, CC BY 4.0). The table is read from the folder in the environment
+variable `RWF_DATA`. The Nyström prior, the default for such tables, is fitted to 600 of the 1503
+rows. The other rows are for two checks: predictions against observations, and the coverage of
+intervals at every level.
 """
 
 import os

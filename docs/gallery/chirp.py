@@ -1,8 +1,8 @@
 """A chirp, and its scalogram.
 
-Doppler's chirp slows down from left to right. A model with prior variances over scale and place
-(`prior="multiscale"`) follows it: fine atoms at the left, coarse ones at the right. The scalogram
-shows which scales f is made of, and where; every colour is an amplitude in the units of y.
+The frequency of the Doppler function falls from left to right. The multiscale prior, with variances
+learned over scale and place, follows it: fine atoms at the left, coarse ones at the right. The
+scalogram shows which scales f has, and where; colours are amplitudes in the units of y.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Heartbeats.
 
-Three seconds of an electrocardiogram: a slow base, and sharp beats on it. It is record 208 of the
-MIT-BIH Arrhythmia Database (Moody and Mark 2001, PhysioNet, ODC-By 1.0), read from the folder that
-the environment variable `RWF_DATA` names. Half of the values, drawn at random, are known; the other
-half is predicted.
+Three seconds of an electrocardiogram: a slow baseline and sharp beats. It is record 208 of the
+MIT-BIH Arrhythmia Database (Moody and Mark 2001, PhysioNet, ODC-By 1.0), read from the folder in
+the environment variable `RWF_DATA`. A random half of the values is for training; the other half is
+predicted.
 """
 
 import os

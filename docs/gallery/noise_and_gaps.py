@@ -1,8 +1,8 @@
-"""Noise that varies, and a gap.
+"""Heteroscedastic noise, and a gap.
 
-The noise grows from left to right, and between 4 and 5.5 there are no rows. The model finds out
-about the first by its leave-one-out errors. In the gap nothing is known, and its error bars say so.
-`predict` has the deviation of a new observation, `predict_function` that of f alone.
+The noise grows from left to right, and there are no rows between 4 and 5.5. The noise variance is
+learned from leave-one-out errors; in the gap the variance of f reverts to that of the prior.
+`predict` returns the standard deviation of a new observation, `predict_function` that of f.
 """
 
 import numpy as np

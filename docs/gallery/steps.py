@@ -1,8 +1,8 @@
 """Steps.
 
-Plateaus with jumps between them, from 200 noisy rows. Fourier features are as smooth everywhere as
-they are at the jumps, so they ring on the plateaus. Sparse weights put steps where steps are. The
-band is two standard deviations of a new observation.
+Plateaus with jumps, from 200 noisy rows. Fourier features are equally smooth everywhere, so that
+they ring on the plateaus. The spike-and-slab prior places steps at the jumps. The band is two
+standard deviations of a new observation.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ truth = step_function(x)
 
 models = {
     "Fourier features": RFFRegressor(random_state=0),
-    "wavelets, sparse weights": RWFRegressor(prior="spike_slab", random_state=0),
+    "wavelets, spike and slab": RWFRegressor(prior="spike_slab", random_state=0),
 }
 figure = Figure(figsize=(8, 3), layout="constrained")
 for ax, (name, model) in zip(figure.subplots(1, 2, sharey=True), models.items(), strict=True):
@@ -27,4 +27,4 @@ for ax, (name, model) in zip(figure.subplots(1, 2, sharey=True), models.items(),
     predictive_band(ax, x, mean, std, data=(sample.X[:, 0], sample.y), truth=truth)
     ax.set_title(name)
     ax.legend(frameon=False, fontsize="small", loc="lower right")
-    print(f"{name}: error of the mean against the truth {rmse(truth, mean):.3f}")
+    print(f"{name}: RMSE against the true function {rmse(truth, mean):.3f}")

@@ -1,8 +1,8 @@
 """A stream.
 
-The shape of the features is learned from the first 500 rows. Every later part of 200 is added by
-`partial_fit`, in the time that its own rows take, and forgotten. After each part, the error of f on
-places that the model never sees stands beside the deviation that the model gives for it.
+Features are learned from the first 500 rows. Every later part of 200 rows is added by
+`partial_fit`, in time proportional to its rows, and not kept. The figure compares the error of f on
+test rows after each part with the standard deviation that the model predicts.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ for _ in range(16):
 figure = Figure(figsize=(8, 3.2), layout="constrained")
 ax = figure.subplots()
 ax.plot(rows, errors, "o-", label="root mean square error of f")
-ax.plot(rows, deviations, "--", label="root mean square deviation of f, as predicted")
+ax.plot(rows, deviations, "--", label="root mean square of its predicted standard deviation")
 ax.set_xlabel("rows seen")
 ax.set_ylim(bottom=0.0)
 ax.legend(frameon=False)

@@ -1,9 +1,9 @@
-"""Terrain, with a piece missing.
+"""Terrain, with a hole.
 
 Hills along the Jacksboro fault in Tennessee: elevations of the United States Geological Survey, in
-the public domain, that matplotlib ships. A tenth of the cells is known, and none in a rectangle.
-Between known cells the map is filled in. In the rectangle the mean goes on from the border and
-fades, and the standard deviation grows.
+the public domain, shipped with matplotlib. A tenth of the pixels is for training, none of them in a
+rectangle. Between training pixels the map is interpolated. Inside the rectangle the mean reverts to
+the trend, and the standard deviation grows.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ mean, std = model.fit(X[known], y[known]).predict(X, return_std=True)
 figure = Figure(figsize=(8, 5.4), layout="constrained")
 panels = {
     "elevation, m": y,
-    "known cells": np.where(known, y, np.nan),
+    "training pixels": np.where(known, y, np.nan),
     "mean, m": mean,
     "standard deviation, m": std,
 }
@@ -39,7 +39,7 @@ for ax, (title, values) in zip(figure.subplots(2, 2).flat, panels.items(), stric
     ax.set_axis_off()
     figure.colorbar(image, ax=ax, shrink=0.8)
 
-for name, part in {"between known cells": ~known & ~hole, "in the rectangle": hole}.items():
+for name, part in {"between training pixels": ~known & ~hole, "in the rectangle": hole}.items():
     size, spread = np.abs(mean - y)[part].mean(), std[part].mean()
     inside = coverage(y[part], mean[part], std[part])
     print(f"{name}: mean |error| {size:.0f} m, mean sd {spread:.0f} m, inside 95 %: {inside:.2f}")

@@ -1,8 +1,8 @@
-"""Doc strings on the site: formulas become MathML while the site is built, names become links.
+"""Docstrings on the site: formulas become MathML when the site is built, names become links.
 
-Doc strings mark formulas by ``.. math::`` and ``:math:``, and names by ``:class:`` and its kin.
-This is a Markdown extension for those marks, and the hook that adds it. Browsers draw MathML
-themselves, so that pages need no script, no fonts and no other host.
+Docstrings mark formulas by ``.. math::`` and ``:math:``, and names by roles such as ``:class:``.
+This is a Markdown extension for those marks, and the hook that adds it. Browsers render MathML, so
+that pages need no script, no fonts and no other host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 AFTER_FENCES = 20
-"""A priority below that of fenced code, 25, whose lines are put away by then."""
+"""A priority below that of fenced code, 25, which is replaced by placeholders first."""
 
 BEFORE_CODE = 195
 """A priority above that of `code`, 190: marks have backticks too."""
@@ -61,7 +61,7 @@ class FormulasInLines(InlineProcessor):  # type: ignore[misc]
 
 
 class Names(InlineProcessor):  # type: ignore[misc]
-    """``:class:`` and its kin, and a name in backticks: a link where the site has the name."""
+    """A role such as ``:class:`` and a name in backticks: a link if the site has the name."""
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[Element, int, int]:
         name = m[1].removeprefix("~")
@@ -71,7 +71,7 @@ class Names(InlineProcessor):  # type: ignore[misc]
 
 
 class DocStrings(Extension):  # type: ignore[misc]
-    """All of it."""
+    """All marks of docstrings."""
 
     def extendMarkdown(self, md: Markdown) -> None:
         md.preprocessors.register(LiteralBlocks(md), "literal_blocks", AFTER_FENCES)

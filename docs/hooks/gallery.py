@@ -1,7 +1,7 @@
 """The gallery: every script in ``docs/gallery`` is run and becomes a page with its figure.
 
-A script is a title and a text in its doc string, then code that prints what it likes and leaves a
-``figure``. What it printed and drew is made anew whenever the site is built, and stored nowhere.
+A script has a title and a text in its docstring, and code that may print and that defines a
+``figure``. Output and figure are made whenever the site is built, and not stored.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MARK = re.compile(r"<!-- examples: ([\w ]+) -->")
 """Where the overview shows them, and in which order."""
 
 DATA = "RWF_DATA"
-"""The variable that names the folder of data sets which a script may ask for."""
+"""The environment variable with the folder of data sets that some scripts read."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a script printed, and its figure as SVG."""
+    """The output of a script, and its figure as SVG."""
 
     printed: str
     svg: bytes
@@ -40,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Example:
-    """A script as a reader sees it."""
+    """A script as it is shown."""
 
     name: str
     title: str
@@ -57,13 +57,13 @@ class Example:
 
     @property
     def possible(self) -> bool:
-        """Whether the data are there."""
+        """Whether the data are available."""
         folder = os.environ.get(DATA, "")
         return DATA not in self.code or (bool(folder) and Path(folder).is_dir())
 
     def page(self, outcome: Outcome | None) -> str:
         """The page in Markdown."""
-        missing = f"`{DATA}` named no folder of data sets when this page was made."
+        missing = f"`{DATA}` was not set to a folder of data sets when this page was made."
         picture = missing if outcome is None else f"![{self.title}]({self.name}.svg)"
         parts = [f"# {self.title}", self.text, picture, f"```python\n{self.code}\n```"]
         if outcome is not None and outcome.printed:
@@ -79,7 +79,7 @@ class Example:
 
 @cache
 def run(script: Path) -> Outcome:
-    """Run a script and keep what it shows."""
+    """Run a script and keep its output."""
     import matplotlib
 
     printed, svg = io.StringIO(), io.BytesIO()

@@ -12,8 +12,18 @@ from pathlib import Path
 
 from experiments import ROOT
 from experiments.reporting import paper, peers, theory
+from experiments.reporting.cells import MEASURES, cell_of
 from experiments.reporting.figures import FIGURES
-from experiments.reporting.tables import explained, suite_tables
+from experiments.reporting.labels import plain_label
+from experiments.reporting.tables import (
+    column_of_cells,
+    explained,
+    markdown,
+    missing,
+    of_task,
+    suite_tables,
+    task_title,
+)
 from experiments.runner.plan import load_suite
 from experiments.runner.store import RESULTS
 
@@ -46,8 +56,33 @@ def figure_section(name: str, caption: str, folder: str = "figures") -> Callable
     return build
 
 
+def readme_table(results: Path) -> str:
+    """RMSE of four methods on the four largest tables, without footnotes."""
+    sources = {"paper": ("rwf", "exact5k-matern32", "svgp"), "tables": ("boosting",)}
+    measure, columns = MEASURES["rmse"], []
+    rows = {name: load_suite(name).rows(results) for name in sources}
+    if not all(rows.values()):
+        return missing(load_suite("paper"))
+    splits = {
+        plain_label(method): len(load_suite(name).splits_of(method))
+        for name, methods in sources.items()
+        for method in methods
+    }
+    for task in ("airfoil", "kin8nm", "naval", "protein"):
+        cells = {
+            plain_label(method): cell_of(
+                [row for row in of_task(rows[name], task) if row["method"] == method], measure.field
+            )
+            for name, methods in sources.items()
+            for method in methods
+        }
+        title = task_title(task, measure)
+        columns.append(column_of_cells(cells, measure, title, lambda label: splits[label]))
+    return markdown(list(splits), columns)
+
+
 SECTIONS: Mapping[str, Callable[[Path], str]] = {
-    "readme-tables": tables_section("tables", "rmse", "coverage95"),
+    "readme": readme_table,
     "tables-accuracy": tables_section("tables", "rmse", "crps", "nll", "rmse_skill_linear"),
     "tables-calibration": tables_section("tables", "coverage95", "width95", "calibration_error"),
     "tables-cost": tables_section("tables", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"),

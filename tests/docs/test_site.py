@@ -42,7 +42,7 @@ def test_the_reference_has_every_public_name():
     assert described >= set(rwf.__all__)
 
 
-def test_the_site_asks_for_nothing_from_other_hosts():
+def test_the_site_loads_nothing_from_other_hosts():
     assert SITE["theme"]["font"] is False
     files = [DOCS.parent / "mkdocs.yml", *(DOCS / "stylesheets").glob("*"), *DOCS.rglob("*.md")]
     for file in files:
@@ -69,7 +69,7 @@ def test_on_the_six_tables_the_default_has_lower_errors_than_boosting():
     assert all(error[task, "rwf"] < error[task, "boosting"] for task in tasks)
 
 
-def test_thresholding_takes_a_small_fraction_of_the_time_of_sparse_weights():
+def test_thresholding_takes_a_small_fraction_of_the_time_of_spike_and_slab():
     seconds = means("donoho", "fit_cpu_seconds")
     for task in ("blocks", "bumps", "heavisine", "doppler"):
         assert seconds[task, "ti-sym8"] < 0.05 * seconds[task, "rwf-sparse"]
