@@ -1,8 +1,8 @@
 """Stored predictions of small fits: refactoring must not move them.
 
 ``python tests/golden/test_golden.py`` stores them anew, for a change that must move them, which
-the commit then says. Sampling and L-BFGS amplify the last bits of a machine's linear algebra, so
-numbers are compared only where the arithmetic is that of the machine that stored them.
+the commit then says. They are compared to 1e-10 where the linear algebra rounds as on the machine
+that stored them. Sampling and L-BFGS amplify the last bits of other machines: there, to 1e-4.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ def _arithmetic() -> str:
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_stored_numbers_are_reproduced(name):
     stored = json.loads(NUMBERS.read_text(encoding="utf-8"))
-    if arithmetic() not in stored["arithmetic"]:
-        pytest.skip("the numbers were stored by a machine with other arithmetic")
+    tolerance = 1e-10 if arithmetic() == stored["arithmetic"] else 1e-4
     with threadpool_limits(1):
         found = CONFIGURATIONS[name]()
     assert found.keys() == stored["numbers"][name].keys()
     for quantity, values in found.items():
         expected = stored["numbers"][name][quantity]
-        assert_allclose(values, expected, rtol=1e-10, atol=1e-10, err_msg=quantity)
+        assert_allclose(values, expected, rtol=tolerance, atol=tolerance, err_msg=quantity)
 
 
 def store(names: list[str]) -> None:
@@ -56,8 +55,9 @@ def store(names: list[str]) -> None:
     old = json.loads(NUMBERS.read_text(encoding="utf-8")) if NUMBERS.exists() else {}
     numbers = old.get("numbers", {})
     for name in names or CONFIGURATIONS:
-        numbers[name] = CONFIGURATIONS[name]()
-    content = {"arithmetic": [arithmetic()], "numbers": numbers}
+        with threadpool_limits(1):
+            numbers[name] = CONFIGURATIONS[name]()
+    content = {"arithmetic": arithmetic(), "numbers": numbers}
     NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
