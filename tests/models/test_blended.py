@@ -1,4 +1,4 @@
-"""A second opinion over a regressor: when it is asked, what it adds, and rows that it keeps."""
+"""A model blended with its nearest neighbours: when it is, what that adds, and stored rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from scipy.stats import norm
 
 from rwf import RWFRegressor
 from rwf.data.rows import Block
-from rwf.fit import pipeline as fitting
-from rwf.inference.posterior import Prediction
-from rwf.models.blended import NeighborBlend, learn_neighbor_blend
-from rwf.models.calibrated import LocalCalibration
-from rwf.priors import recipes
+from rwf.fit import pipeline
+from rwf.inference.posterior import Marginals
+from rwf.models.blended import NeighborBlend, blend_neighbors
+from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import CorrectedModel, Correction
+from rwf.priors.nystrom import Nystrom
 from rwf.uncertainty.calibration import Calibration
 
 
@@ -29,7 +30,7 @@ def terrain(n, seed):
     return X, 30.0 + 10.0 * (X.sum(axis=1) + rough + rng.normal(0.0, 0.01, n))
 
 
-def tree(n_components=60, **options):
+def multifrontal(n_components=60, **options):
     settings = {"solver": "multifrontal", "neighbors": 16, "random_state": 0}
     return RWFRegressor(n_components, **(settings | options))
 
@@ -46,19 +47,23 @@ def new():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return tree().fit(*data)
+    return multifrontal().fit(*data)
 
 
 @pytest.fixture(scope="module")
 def alone(data):
-    return tree(neighbors=None).fit(*data)
+    return multifrontal(neighbors=None).fit(*data)
 
 
-def layer(model, output=0):
-    return model.correction_.layers[output]
+def blended(model):
+    return isinstance(model.model_, NeighborBlend)
 
 
-def test_it_adds_what_few_atoms_miss(fitted, alone, new):
+def blend_of(model, output=0):
+    return model.model_.blends[output]
+
+
+def test_a_blend_adds_what_few_atoms_miss(fitted, alone, new):
     X, y = new
     errors, densities = [], []
     for model in (fitted, alone):
@@ -67,21 +72,23 @@ def test_it_adds_what_few_atoms_miss(fitted, alone, new):
         densities.append(norm.logpdf(y, mean, std).mean())
     assert errors[0] < 0.5 * errors[1]
     assert densities[0] > densities[1] + 1.0
-    assert densities[0] - densities[1] == pytest.approx(layer(fitted).gain, rel=0.3)
-    assert isinstance(fitted.correction_, NeighborBlend)
-    assert isinstance(alone.correction_, LocalCalibration)
-    assert "second opinion" in fitted.fit_report_.seconds
-    assert "second opinion" not in alone.fit_report_.seconds
+    assert densities[0] - densities[1] == pytest.approx(blend_of(fitted).gain, rel=0.3)
+    assert isinstance(fitted.model_, NeighborBlend)
+    assert isinstance(alone.model_, LocallyCalibrated)
+    assert "neighbours" in fitted.fit_report_.seconds
+    assert "neighbours" not in alone.fit_report_.seconds
 
 
-def test_the_model_under_it_is_the_plain_one(fitted, alone, new):
-    for a, b in zip(fitted.model_.predict(new[0]), alone.model_.predict(new[0]), strict=True):
-        assert_array_equal(a, b)
-    assert fitted.correction_.scale.gain == alone.correction_.gain
+def test_the_wrapped_model_is_the_one_without_neighbors(fitted, alone, new):
+    X = alone.model_.units.inputs(new[0])
+    a, b = fitted.model_.model.predict(X), alone.model_.predict(X)
+    for name in ("mean", "function_variance", "noise_variance", "support"):
+        assert_array_equal(getattr(a, name), getattr(b, name))
+    assert fitted.model_.model.gain == alone.model_.gain
     assert fitted.fit_report_.nll == alone.fit_report_.nll
 
 
-def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(fitted, new):
+def test_intervals_cover_where_the_terrain_is_smooth_and_where_it_is_rough(fitted, new):
     X, y = new
     error = np.sqrt(0.2 * 0.8 * (1 / 120 + 1 / 2000))  # rows that were held out, and new ones
     for calibration in ("gaussian", "loo"):
@@ -95,11 +102,13 @@ def test_its_error_bars_hold_where_the_terrain_is_smooth_and_where_it_is_rough(f
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoAtomsNearbyWarning")
-def test_every_kind_of_prediction_has_the_same_mean_and_error_bars(fitted, new):
+def test_every_kind_of_prediction_has_the_same_mean_and_deviation(fitted, new):
     X = np.vstack([new[0][:25], [[5.0, 5.0]]])
     mean, std = fitted.predict(X, return_std=True)
     assert_allclose(fitted.predict(X), mean, rtol=1e-12)
-    assert np.abs(mean - fitted.model_.mean(X)[:, 0]).max() > 1.0
+    units = fitted.model_.units
+    own = units.y.inverse(fitted.model_.model.mean(units.inputs(X)))[:, 0]
+    assert np.abs(mean - own).max() > 1.0
     again, covariance = fitted.predict(X, return_cov=True)
     assert_allclose(again, mean, rtol=1e-12)
     assert_allclose(np.diag(covariance), std**2, rtol=1e-7)
@@ -113,66 +122,66 @@ def test_every_kind_of_prediction_has_the_same_mean_and_error_bars(fitted, new):
         assert_allclose(draws.std(1), spread, rtol=5 / np.sqrt(2 * 4000))
         assert (np.abs(draws.mean(1) - mean) < 5 * spread / np.sqrt(4000)).all()
     low, high = fitted.predict_interval(X, 0.9, "loo")
-    assert_allclose(high - low, 2 * fitted.correction_.calibration.reach(0.9) * std)
+    assert_allclose(high - low, 2 * fitted.model_.calibration.reach(0.9) * std)
 
 
-def test_it_is_the_layer_over_the_scaled_model(fitted, new):
-    X, model, found = new[0][:50], fitted.model_, fitted.correction_
-    unit = model.scaler.inputs(X)
-    own = model.standardized(unit, 0)
-    scaled = replace(own, variance=own.variance * found.scale.variances(model, X)[:, 0])
-    blend = layer(fitted).predict(unit, scaled)
+def test_predictions_are_those_of_the_output_blend_over_the_calibrated_model(fitted, new):
+    X, found, units = new[0][:50], fitted.model_, fitted.model_.units
+    unit = units.inputs(X)
+    p, base = found.model.predict(unit), found.base.predict(unit)
+    factor = found.model.correction(unit, found.model.model.predict(unit)).factor
+    factor = factor * found.model.model.calibration.inflation
+    assert_allclose(p.variance, factor * base.variance)
+    blend = blend_of(fitted).predict(unit, Marginals(p.mean[:, 0], p.variance[:, 0]))
     mean, std = fitted.predict(X, return_std=True)
-    assert_allclose(mean, model.scaler.y.inverse(blend.mean[:, None])[:, 0])
-    honest = np.sqrt(blend.variance * found.calibration.inflation[0])
-    assert_allclose(std, honest * model.scaler.y.scale[0])
+    assert_allclose(mean, units.y.inverse(blend.mean[:, None])[:, 0])
+    calibrated = np.sqrt(blend.variance * found.calibration.inflation[0])
+    assert_allclose(std, calibrated * units.y.scale[0])
 
 
-def test_variances_are_enlarged_where_held_out_errors_ask_for_it(fitted, new):
+def test_variances_are_inflated_by_the_scores_of_held_out_rows(fitted, new):
     X = new[0][:20]
     forced = copy.copy(fitted)
-    forced.correction_ = replace(
-        fitted.correction_, calibration=Calibration(np.full((120, 1), 3.0))
-    )
+    forced.model_ = replace(fitted.model_, errors=Calibration(np.full((120, 1), 3.0)))
     (mean, std), (same, wide) = (model.predict(X, return_std=True) for model in (fitted, forced))
     assert_array_equal(same, mean)
-    assert_allclose(wide, std * 3.0 / np.sqrt(fitted.correction_.calibration.inflation))
+    assert_allclose(wide, std * 3.0 / np.sqrt(fitted.model_.calibration.inflation))
     low, high = forced.predict_interval(X, 0.8, "loo")
-    assert_allclose(high - low, 2 * wide)  # all scores are one enlarged deviation
+    assert_allclose(high - low, 2 * wide)  # all scores are one inflated deviation
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
 @pytest.mark.parametrize("seed", range(2))
-def test_where_only_noise_is_left_nothing_is_asked(seed):
+def test_where_only_noise_is_left_there_is_no_blend(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(1.0, 2.0, (500, 2))
     y = 3.0 + X[:, 0] + rng.normal(0.0, 0.5, 500)
     options = {"noise": "constant", "calibration": "global", "random_state": seed}
-    model = tree(20, **options).fit(X, y)
-    assert model.correction_ is None
-    plain = tree(20, neighbors=None, **options).fit(X, y)
+    model = multifrontal(20, **options).fit(X, y)
+    assert isinstance(model.model_, Calibrated)
+    plain = multifrontal(20, neighbors=None, **options).fit(X, y)
     for a, b in zip(model.predict(X, True), plain.predict(X, True), strict=True):
         assert_array_equal(a, b)
 
 
-def test_few_rows_are_not_asked():
+def test_few_rows_have_no_blend():
     X, y = terrain(333, 0)
-    assert not isinstance(tree(40).fit(X, y).correction_, NeighborBlend)
+    assert not blended(multifrontal(40).fit(X, y))
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
 def test_an_output_that_is_noise_is_left_to_the_model(data, new):
     X, y = (part[:800] for part in data)
     noise = 9.0 + 4.0 * np.random.default_rng(6).normal(size=len(y))
-    both = tree(noise="constant", calibration="global").fit(X, np.column_stack([noise, y]))
-    assert layer(both, 0) is None
-    assert layer(both, 1).gain > 0.5
+    both = multifrontal(noise="constant", calibration="global").fit(X, np.column_stack([noise, y]))
+    assert blend_of(both, 0) is None
+    assert blend_of(both, 1).gain > 0.5
     mean, std = both.predict(new[0], return_std=True)
-    own, deviations = both.model_.predict(new[0])
+    units = both.model_.units
+    p = both.model_.model.predict(units.inputs(new[0]))
+    own, deviations = units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale
     assert_array_equal(mean[:, 0], own[:, 0])
-    assert_allclose(
-        std[:, 0] / deviations[:, 0], np.sqrt(both.correction_.calibration.inflation[0])
-    )
+    assert_allclose(std[:, 0] / deviations[:, 0], np.sqrt(both.model_.calibration.inflation[0]))
     rmse = [np.sqrt(np.mean((new[1] - p[:, 1]) ** 2)) for p in (mean, own)]
     assert rmse[0] < 0.5 * rmse[1]
     assert_allclose(both.predict(new[0]), mean, rtol=1e-12)
@@ -180,20 +189,20 @@ def test_an_output_that_is_noise_is_left_to_the_model(data, new):
     assert both.predict(X[:3], return_cov=True)[1].shape == (3, 3, 2)
     assert all(end.shape == (4, 2) for end in both.predict_interval(X[:4], 0.9, "loo"))
     more = both.empty_copy().partial_fit(X[:50], np.column_stack([noise, y])[:50])
-    assert layer(more, 0) is None
-    assert_allclose(layer(more, 1).rows[1], (y[:50] - y.mean()) / y.std(), rtol=1e-6, atol=1e-9)
+    assert blend_of(more, 0) is None
+    assert_allclose(blend_of(more, 1).rows[1], (y[:50] - y.mean()) / y.std(), rtol=1e-6, atol=1e-9)
 
 
-def test_dense_models_have_it_too(new):
+def test_dense_models_can_be_blended_too(new):
     X, y = terrain(600, 0)
     model = RWFRegressor(40, prior="multiscale", neighbors=16, random_state=0).fit(X, y)
-    assert layer(model).gain > 0.5
-    assert len(layer(model).rows[0]) == 600
+    assert blend_of(model).gain > 0.5
+    assert len(blend_of(model).rows[0]) == 600
     rmse = [np.sqrt(np.mean((new[1] - p) ** 2)) for p in (model.predict(new[0]), y.mean())]
     assert rmse[0] < 0.5 * rmse[1]
 
 
-# -------------------------------------------------------------------------------- where it is asked
+# -------------------------------------------------------------------------- when a blend is tried
 
 
 def table(n, d, seed=0):
@@ -207,68 +216,72 @@ def table(n, d, seed=0):
 QUICK = {"max_iter": 5, "n_restarts": 0, "random_state": 0}
 
 
-def asked(model):
-    return isinstance(model.correction_, NeighborBlend)
-
-
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
-def test_by_itself_a_table_of_projected_weights_asks_its_nearest_rows():
+def test_auto_blends_neighbors_with_the_nystrom_prior_in_four_columns():
     X, y = table(700, 4)
     model = RWFRegressor(20, **QUICK).fit(X, y)
-    assert asked(model)
+    assert blended(model)
     alone = RWFRegressor(20, neighbors=None, **QUICK).fit(X, y)
-    assert not asked(alone)
+    assert not blended(alone)
     new, truth = table(500, 4, seed=1)
     errors = [np.sqrt(np.mean((truth - m.predict(new)) ** 2)) for m in (model, alone)]
     assert errors[0] < 0.5 * errors[1]
-    assert not asked(RWFRegressor(20, **QUICK).fit(X[:, :3], y))
-    assert not asked(RWFRegressor(20, prior="random_features", **QUICK).fit(X, y))
-    assert asked(RWFRegressor(20, prior="random_features", neighbors=16, **QUICK).fit(X, y))
-    assert not asked(RWFRegressor.from_paper(20, **QUICK).fit(X, y))
+    assert not blended(RWFRegressor(20, **QUICK).fit(X[:, :3], y))
+    assert not blended(RWFRegressor(20, prior="random_features", **QUICK).fit(X, y))
+    assert blended(RWFRegressor(20, prior="random_features", neighbors=16, **QUICK).fit(X, y))
+    assert not blended(RWFRegressor.from_paper(20, **QUICK).fit(X, y))
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
-def test_by_itself_it_keeps_neither_streams_nor_too_many_rows(monkeypatch):
+def test_auto_stores_neither_streams_nor_too_many_rows(monkeypatch):
     X, y = table(700, 4)
     begun = RWFRegressor(20, **QUICK).partial_fit(X, y)
-    assert not asked(begun)
-    assert asked(RWFRegressor(20, neighbors=16, **QUICK).partial_fit(X, y))
-    assert asked(
+    assert not blended(begun)
+    assert blended(RWFRegressor(20, neighbors=16, **QUICK).partial_fit(X, y))
+    assert blended(
         RWFRegressor(20, **QUICK).fit(lambda: iter([(X[:300], y[:300]), (X[300:], y[300:])]))
     )
-    monkeypatch.setattr(fitting, "ASKED_ROWS", 699)
-    assert not asked(RWFRegressor(20, **QUICK).fit(X, y))
-    monkeypatch.setattr(fitting, "ASKED_ROWS", 700)
-    assert asked(RWFRegressor(20, **QUICK).fit(X, y))
-    monkeypatch.setattr(recipes.Nystrom, "enough_rows", 100)  # more rows are a stream
-    assert not asked(RWFRegressor(20, **QUICK).fit(lambda: iter([(X, y)])))
+    monkeypatch.setattr(pipeline, "NEIGHBOR_ROWS", 699)
+    assert not blended(RWFRegressor(20, **QUICK).fit(X, y))
+    monkeypatch.setattr(pipeline, "NEIGHBOR_ROWS", 700)
+    assert blended(RWFRegressor(20, **QUICK).fit(X, y))
+    monkeypatch.setattr(Nystrom, "sample_rows", 100)  # more rows are a stream
+    assert not blended(RWFRegressor(20, **QUICK).fit(lambda: iter([(X, y)])))
 
 
-def test_an_unknown_wish_is_refused():
-    with pytest.raises(ValueError, match="use True, False or 'auto'"):
-        RWFRegressor(second_opinion="always").fit(*table(50, 4))
+@pytest.mark.parametrize("neighbors", ["always", 1, True, 2.5])
+def test_unknown_neighbors_are_refused(neighbors):
+    with pytest.raises(ValueError, match="'auto', None, or an integer of at least 2"):
+        RWFRegressor(neighbors=neighbors).fit(*table(50, 4))
 
 
-# -------------------------------------------------------------------------------------- its rows
+@pytest.mark.parametrize("neighbors", [3, 16])
+def test_neighbors_is_the_number_of_rows_to_condition_on(neighbors):
+    X, y = terrain(400, 0)
+    model = multifrontal(30, neighbors=neighbors, noise="constant").fit(X, y)
+    assert blend_of(model).gp.n_neighbors == neighbors
 
 
-def test_further_rows_are_asked(data, fitted, new):
+# ------------------------------------------------------------------------------------ stored rows
+
+
+def test_further_rows_are_stored(data, fitted, new):
     X, y = new
     more = pickle.loads(pickle.dumps(fitted)).partial_fit(X[:700], y[:700])
-    assert len(layer(more).rows[0]) == len(layer(more).squares) == 1900
-    assert len(layer(fitted).rows[0]) == 1200
+    assert len(blend_of(more).rows[0]) == len(blend_of(more).squares) == 1900
+    assert len(blend_of(fitted).rows[0]) == 1200
     unit = fitted.model_.units
-    assert_allclose(layer(more).rows[0][1200:], unit.inputs(X[:700]))
-    assert_allclose(layer(more).rows[1][1200:], unit.y(y[:700, None])[:, 0])
+    assert_allclose(blend_of(more).rows[0][1200:], unit.inputs(X[:700]))
+    assert_allclose(blend_of(more).rows[1][1200:], unit.y(y[:700, None])[:, 0])
     errors = [np.sqrt(np.mean((y - m.predict(X))[700:] ** 2)) for m in (more, fitted)]
     assert errors[0] < errors[1]
 
 
-def test_rows_of_no_weight_are_not_asked(data, fitted):
+def test_rows_of_no_weight_are_not_stored(data, fitted):
     X, y = data
     weights = (np.arange(300) % 3 > 0).astype(float)
     some = fitted.empty_copy().partial_fit(X[:300], y[:300], sample_weight=weights)
-    assert len(layer(some).rows[0]) == 200
+    assert len(blend_of(some).rows[0]) == 200
     assert some.model_.n_rows == 200
     wild = np.where(weights > 0, y[:300], 1e6)
     again = fitted.empty_copy().partial_fit(X[:300], wild, sample_weight=weights)
@@ -289,8 +302,8 @@ def test_rows_of_no_weight_are_not_learned_from():
         calibration="global",
         random_state=0,
     ).fit(X, y, weights)
-    assert len(layer(model).rows[0]) == 2550
-    assert layer(model).rows[1].max() < 10.0
+    assert len(blend_of(model).rows[0]) == 2550
+    assert blend_of(model).rows[1].max() < 10.0
 
 
 def test_rows_add_in_any_split(data, fitted, new):
@@ -300,25 +313,27 @@ def test_rows_add_in_any_split(data, fitted, new):
     merged = halves[0].merge(halves[1])
     order = np.concatenate([np.arange(0, 1200, 2), np.arange(1, 1200, 2)])
     whole = fitted.empty_copy().partial_fit(X[order], y[order])
-    for a, b in zip(layer(merged).rows, layer(whole).rows, strict=True):
+    for a, b in zip(blend_of(merged).rows, blend_of(whole).rows, strict=True):
         assert_allclose(a, b, rtol=1e-12, atol=1e-12)
     for other in (whole, fitted):
         for a, b in zip(merged.predict(new[0], True), other.predict(new[0], True), strict=True):
             assert_allclose(a, b, rtol=1e-5)
 
 
-def test_without_rows_it_has_nothing_to_say(data, fitted, new):
+def test_without_rows_the_blend_is_the_wrapped_model(data, fitted, new):
     blank = fitted.empty_copy()
     with pytest.raises(ValueError, match="no rows yet"):
         blank.predict(new[0])
-    assert layer(blank).rows[0].shape == (0, 2)
-    found = blank.correction_.at(fitted.model_, new[0])
-    own = fitted.correction_.scale.variances(fitted.model_, new[0])
+    assert blend_of(blank).rows[0].shape == (0, 2)
+    units, wrapped = fitted.model_.units, fitted.model_.model
+    unit = units.inputs(new[0])
+    found = blank.model_.correction(unit, wrapped.predict(unit))
     assert_array_equal(found.shift, 0.0)
-    assert_allclose(found.factor**2, own * fitted.correction_.calibration.inflation)
+    assert_array_equal(found.factor, fitted.model_.calibration.inflation[0])
     one = blank.partial_fit(data[0][:1], data[1][:1])
-    assert_array_equal(one.predict(new[0]), one.model_.mean(new[0])[:, 0])
-    assert len(layer(fitted).rows[0]) == 1200
+    own = units.y.inverse(one.model_.model.predict(unit).mean)[:, 0]
+    assert_array_equal(one.predict(new[0]), own)
+    assert len(blend_of(fitted).rows[0]) == 1200
     two = one.partial_fit(data[0][1:2], data[1][1:2])
     assert np.isfinite(two.predict(new[0], return_std=True)).all()
 
@@ -327,31 +342,33 @@ def test_a_pickled_model_predicts_the_same(fitted, new):
     again = pickle.loads(pickle.dumps(fitted))
     for a, b in zip(again.predict(new[0], True), fitted.predict(new[0], True), strict=True):
         assert_array_equal(a, b)
-    assert again.get_params()["second_opinion"] is True
+    assert again.get_params()["neighbors"] == 16
 
 
-def test_a_layer_that_says_nothing_changes_nothing(fitted, new):
-    silent = NeighborBlend((None,), Calibration(np.ones((40, 1))), None)
-    found = silent.at(fitted.model_, new[0][:9])
+def test_outputs_without_a_blend_are_those_of_the_wrapped_model(fitted, new):
+    wrapped, X = fitted.model_.model, fitted.model_.units.inputs(new[0][:9])
+    silent = NeighborBlend(wrapped, (None,), Calibration(np.ones((40, 1))))
+    found = silent.correction(X, wrapped.predict(X))
     assert_array_equal(found.shift, 0.0)
     assert_array_equal(found.factor, 1.0)
-    here = Prediction(np.zeros(3), np.ones(3))
-    assert layer(fitted).empty_copy().predict(np.ones((3, 2)), here) is here
+    assert_array_equal(silent.predict(X).variance, wrapped.predict(X).variance)
+    here = Marginals(np.zeros(3), np.ones(3))
+    assert blend_of(fitted).empty().predict(np.ones((3, 2)), here) is here
 
 
-class Quadruple:
-    """Stands for an error scale of four everywhere."""
+class Quadruple(CorrectedModel):
+    """All variances are four times those of the model."""
 
-    def variances(self, model, X):
-        return np.full((len(X), model.n_outputs), 4.0)
+    def correction(self, X, p):
+        return Correction(np.full_like(p.mean, 4.0))
 
 
-def test_the_model_is_weighed_with_its_scaled_variances(data, fitted):
+def test_the_blend_is_learned_with_the_calibrated_variances(data, fitted):
     X, y = (part[:500] for part in data)
     rows = fitted.model_.units.rows(Block(X, y[:, None], np.ones(500)))
     plain, scaled = (
-        learn_neighbor_blend(fitted.model_, scale, rows, np.random.default_rng(3)).layers[0]
-        for scale in (None, Quadruple())
+        blend_neighbors(model, rows, 16, np.random.default_rng(3)).blends[0]
+        for model in (fitted.model_.base, Quadruple(fitted.model_.base))
     )
     mixing = scaled.experts[0].mixing
     other = next(
@@ -365,8 +382,8 @@ def test_the_model_is_weighed_with_its_scaled_variances(data, fitted):
     assert plain.gain != pytest.approx(scaled.gain, rel=1e-3)
 
 
-def test_the_rows_of_a_layer_are_those_that_it_was_given(fitted):
-    moved = replace(layer(fitted), center=3.0)
-    again = moved.empty_copy().with_rows(*moved.rows)
+def test_the_stored_rows_are_those_that_were_given(fitted):
+    moved = replace(blend_of(fitted), center=3.0)
+    again = moved.empty().update(*moved.rows)
     assert_allclose(again.gp.values, moved.gp.values, rtol=1e-12, atol=1e-12)
-    assert_allclose(moved.rows[1] - layer(fitted).rows[1], 3.0, atol=1e-9)
+    assert_allclose(moved.rows[1] - blend_of(fitted).rows[1], 3.0, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Predictions do not depend on how many rows are asked for at a time, or on which core."""
+"""Predictions of dense models do not depend on block sizes or on the number of cores."""
 
 from __future__ import annotations
 
@@ -21,28 +21,43 @@ def model(rng):
     X = rng.normal(3.0, 2.0, (200, 2))
     y = np.column_stack([np.sin(X[:, 0]), 4.0 * X[:, 1]]) + rng.normal(5.0, 0.3, (200, 2))
     rows = Block(X, y, np.ones(200))
-    scaler = Standardizer.learn(rows, ard=True)
+    units = Standardizer.learn(rows, ard=True)
     family = WaveletFamily(MexicanHat(), Measure(0.4, 3.0, Rows()), 1.7)
-    stack = Stack((family.draw(30, scaler.inputs(X), rng), ConstantFeatures()))
-    shape = Hyperparameters(stack, np.zeros(2), np.full(2, np.log(0.1)))
-    return DenseModel(scaler, shape, accumulate(stack, [scaler.rows(rows)], 2))
+    stack = Stack((family.draw(30, units.inputs(X), rng), ConstantFeatures()))
+    parameters = Hyperparameters(stack, np.zeros(2), np.full(2, np.log(0.1)))
+    statistics = accumulate(stack, [units.rows(rows)], 2)
+    return DenseModel(units=units, hyperparameters=parameters, statistics=statistics)
+
+
+def parts(p):
+    return p.mean, p.function_variance, p.noise_variance, p.support
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_blocks_and_cores_change_nothing(model, cores, rng, monkeypatch):
-    X = rng.normal(3.0, 3.0, (1100, 2))
-    mean, deviation = model.predict(X)
-    alone = [model.predict(row[None]) for row in X[::100]]
+    X = rng.normal(0.5, 2.0, (1100, 2))
+    expected = parts(model.predict(X))
+    alone = zip(*(parts(model.predict(row[None])) for row in X[::100]), strict=True)
     monkeypatch.setattr("rwf.models.dense.CHUNK_BYTES", 1)  # the fewest rows at a time: 256
     monkeypatch.setattr("rwf.models.dense.cores", lambda: cores)
-    for found, expected in zip(model.predict(X), (mean, deviation), strict=True):
-        assert found.shape == (1100, 2)
-        assert_allclose(found, expected, rtol=1e-10)
-    assert_allclose(model.mean(X), mean, rtol=1e-10)
-    assert_allclose(np.vstack([m for m, _ in alone]), mean[::100], rtol=1e-10)
-    assert_allclose(np.vstack([s for _, s in alone]), deviation[::100], rtol=1e-10)
+    for found, part in zip(parts(model.predict(X)), expected, strict=True):
+        assert found.shape == part.shape
+        assert_allclose(found, part, rtol=1e-10, atol=1e-12)
+    assert_allclose(model.mean(X), expected[0], rtol=1e-10, atol=1e-12)
+    for single, part in zip(alone, expected, strict=True):
+        assert_allclose(np.concatenate(single), part[::100], rtol=1e-10, atol=1e-12)
+
+
+def test_leave_one_out_predictions_do_not_depend_on_blocks(model, rng, monkeypatch):
+    rows = Block(rng.normal(0.5, 1.0, (700, 2)), rng.normal(size=(700, 2)), np.ones(700))
+    expected = parts(model.leave_one_out(rows))
+    monkeypatch.setattr("rwf.models.dense.block_rows", lambda *_: 256)
+    for found, part in zip(parts(model.leave_one_out(rows)), expected, strict=True):
+        assert_allclose(found, part, rtol=1e-10, atol=1e-12)
 
 
 def test_no_rows_have_no_predictions(model):
-    mean, deviation = model.predict(np.empty((0, 2)))
-    assert mean.shape == deviation.shape == model.mean(np.empty((0, 2))).shape == (0, 2)
+    nothing = np.empty((0, 2))
+    p = model.predict(nothing)
+    assert p.mean.shape == p.variance.shape == model.mean(nothing).shape == (0, 2)
+    assert p.support.shape == (0,)

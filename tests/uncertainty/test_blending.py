@@ -17,7 +17,7 @@ from rwf.inference.multifrontal import (
     power_law,
     tree_fixed_point,
 )
-from rwf.inference.posterior import Prediction, normal_log_density
+from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.blending import (
     BlendWeights,
     Expert,
@@ -104,7 +104,7 @@ def test_squares_are_relative_to_those_of_all_rows(fitted):
 def test_far_from_rows_the_blend_is_the_model(fitted):
     model, _, _ = fitted
     far = np.array([[1.5, 9.0], [-20.0, 3.0]])
-    certain = Prediction(np.array([4.0, 5.0]), np.full(2, 1e-3))
+    certain = Marginals(np.array([4.0, 5.0]), np.full(2, 1e-3))
     found = model.blend.predict(far, certain)
     assert_allclose(found.mean, certain.mean, atol=1e-4)
     # There is no row nearby, so that the scale is one.
@@ -136,7 +136,7 @@ def test_few_or_constant_rows_have_no_blend(rng):
     X = rng.normal(2.0, 1.0, (400, 2))
     for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
         held = held_out_rows(rows, rng)
-        unseen = Prediction(y[held], np.ones(len(held)))
+        unseen = Marginals(y[held], np.ones(len(held)))
         assert learn_output_blend(X[:rows], y[:rows], held, unseen, rng) is None
 
 
@@ -152,11 +152,11 @@ def test_repeated_rows_are_no_failure(rng):
 def test_units_of_y_do_not_matter(rng):
     X, y = terrain(900, rng)
     held = held_out_rows(800, rng)
-    constant = Prediction(np.full(900, 6.0), np.full(900, 0.1))
+    constant = Marginals(np.full(900, 6.0), np.full(900, 0.1))
 
     def predicted(factor, shift):
-        model = Prediction(factor * constant.mean + shift, factor**2 * constant.variance)
-        unseen, there = (Prediction(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
+        model = Marginals(factor * constant.mean + shift, factor**2 * constant.variance)
+        unseen, there = (Marginals(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
         found = learn_output_blend(X[:800], factor * y[:800] + shift, held, unseen, generator)
         return found.blend.predict(X[800:], there)
@@ -170,8 +170,8 @@ def test_units_of_y_do_not_matter(rng):
 
 
 def test_the_blend_has_the_least_variance_of_all_weights(rng):
-    model = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
-    neighbors = Prediction(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    model = Marginals(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
+    neighbors = Marginals(rng.normal(2.0, 1.0, 30), rng.uniform(0.5, 3.0, 30))
     mixing, scale = BlendWeights(0.7, 1.4, 0.6), rng.uniform(0.5, 2.0, 30)
     found = mixing.blend(model, neighbors, scale)
     a, b = np.sqrt(0.7 * model.variance), np.sqrt(1.4 * neighbors.variance)
@@ -202,8 +202,8 @@ def test_a_scale_uses_no_more_rows_than_nearby():
 def two_predictions(rng, n=300, better=1.0):
     """A model that errs by one, and neighbors that err by ``better``; scores of one everywhere."""
     y = rng.normal(5.0, 3.0, n)
-    model = Prediction(y + rng.normal(0.0, 1.0, n), np.ones(n))
-    neighbors = Prediction(y + rng.normal(0.0, better, n), np.full(n, better**2))
+    model = Marginals(y + rng.normal(0.0, 1.0, n), np.ones(n))
+    neighbors = Marginals(y + rng.normal(0.0, better, n), np.full(n, better**2))
     return y, ExpertInputs(model, neighbors, np.ones((n, 80)), np.ones((n, 80)))
 
 
@@ -249,7 +249,7 @@ def test_experts_are_weighted_by_the_fourth_root_of_their_likelihood(rng):
 
 def test_an_expert_with_zero_errors_is_dropped(rng):
     y, given = two_predictions(rng)
-    perfect = replace(given, neighbors=Prediction(y, np.ones(len(y))))
+    perfect = replace(given, neighbors=Marginals(y, np.ones(len(y))))
     with np.errstate(all="ignore"):
         assert _experts(perfect, y) == ()
 

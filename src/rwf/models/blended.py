@@ -66,11 +66,12 @@ class NeighborBlend(CorrectedModel):
         return replace(self, model=self.model.empty(), blends=blends)
 
     def merge(self, other: NeighborBlend) -> NeighborBlend:
+        merged = super().merge(other)
         blends = tuple(
             None if a is None or b is None else a.update(*b.rows)
             for a, b in zip(self.blends, other.blends, strict=True)
         )
-        return replace(self, model=self.model.merge(other.model), blends=blends)
+        return replace(merged, blends=blends)
 
 
 def blend_neighbors(

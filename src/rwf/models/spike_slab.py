@@ -186,7 +186,7 @@ class SpikeSlabModel(Model):
         return replace(self, moments=self.hyperparameters.collect(nothing), total_weight=0.0)
 
     def merge(self, other: SpikeSlabModel) -> SpikeSlabModel:
-        if not self.hyperparameters.same_as(other.hyperparameters):
+        if type(self) is not type(other) or not self.hyperparameters.same_as(other.hyperparameters):
             raise incompatible("atoms")
         total = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
         return replace(self, moments=total, total_weight=self.n_rows + other.n_rows)

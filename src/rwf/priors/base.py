@@ -144,8 +144,8 @@ class Prior(ABC):
         if config.solver not in self.solvers:
             raise ValueError(
                 f"solver={config.solver!r} is for prior='auto' or 'multiscale' and up to "
-                f"{LOW_DIMENSION} input columns, but prior={self.name!r} was given: leave the "
-                "solver out, or use solver='dense'."
+                f"{LOW_DIMENSION} input columns, not for prior={self.name!r} (X has {d}): leave "
+                "the solver out, or use solver='dense'."
             )
         if self.most_inputs is not None and d > self.most_inputs:
             raise ValueError(
