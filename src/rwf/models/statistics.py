@@ -46,10 +46,7 @@ def no_rows(form: str, features: Features, n_outputs: int) -> DenseMoments:
 
 
 def collect(
-    hyperparameters: Hyperparameters,
-    rows: Rows,
-    form: str,
-    noise: VarianceFunction | None = None,
+    hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
 ) -> DenseMoments:
     """The moments of rows in standardised units, in one pass."""
     features, k = hyperparameters.features, rows.n_outputs

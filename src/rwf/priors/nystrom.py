@@ -215,11 +215,7 @@ def climb_kernel(
 
     start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
     bounds = np.vstack(
-        [
-            np.tile(LOG_NOISE_BOUNDS, (k, 1)),
-            np.tile(LOG_PRIOR_BOUNDS, (t, 1)),
-            shape.kernel.bounds,
-        ]
+        [np.tile(LOG_NOISE_BOUNDS, (k, 1)), np.tile(LOG_PRIOR_BOUNDS, (t, 1)), shape.kernel.bounds]
     )
     names = [f"noise variance {i}" for i in range(k)]
     names += [f"prior variance of trend block {i}" for i in range(t)]
