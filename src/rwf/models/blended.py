@@ -17,15 +17,11 @@ from rwf.uncertainty.calibration import Calibration
 
 @dataclass(frozen=True)
 class NeighborBlend(CorrectedModel):
-    """A model blended with its nearest neighbours where that helps. It stores all training rows.
+    """A model blended with its nearest neighbours where that helps. It stores all training rows."""
 
-    Args:
-        blends: of each output, or ``None`` where the model does as well alone.
-        errors: errors of held-out rows over their standard deviations.
-    """
-
+    # of each output, or ``None`` where the model does as well alone
     blends: tuple[OutputBlend | None, ...]
-    errors: Calibration
+    errors: Calibration  # errors of held-out rows over their standard deviations
 
     @property
     def calibration(self) -> Calibration:

@@ -37,13 +37,9 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Calibrated(CorrectedModel):
-    """A model whose variances are multiplied by one factor per output.
+    """A model whose variances are multiplied by one factor per output."""
 
-    Args:
-        errors: leave-one-out errors of some training rows, from which the factor follows.
-    """
-
-    errors: Calibration
+    errors: Calibration  # leave-one-out errors of some training rows, from which the factor follows
 
     @property
     def calibration(self) -> Calibration:
@@ -64,19 +60,12 @@ class Calibrated(CorrectedModel):
 
 @dataclass(frozen=True)
 class LocallyCalibrated(CorrectedModel):
-    """A model whose variances are multiplied by c(x).
+    """A model whose variances are multiplied by c(x)."""
 
-    Args:
-        variance: c among the rows it was learned from.
-        errors: errors of rows over √c, where c was learned from others.
-        gain: how much c raised the mean log density of rows that it was not learned from.
-        usual: a variance of f that few of these rows exceed, shape (k,).
-    """
-
-    variance: VarianceFunction
-    errors: Calibration
-    gain: float
-    usual: Annotated[Array, "k"]
+    variance: VarianceFunction  # c among the rows it was learned from
+    errors: Calibration  # errors of rows over √c, where c was learned from others
+    gain: float  # how much c raised the mean log density of rows that it was not learned from
+    usual: Annotated[Array, "k"]  # a variance of f that few of these rows exceed, shape (k,)
 
     @property
     def calibration(self) -> Calibration:

@@ -27,16 +27,12 @@ from rwf.uncertainty.variance_function import VarianceFunction
 
 @dataclass(frozen=True, kw_only=True)
 class DenseModel(GaussianModel):
-    """Features, the moments of all rows, and the Gaussian over weights that follows.
+    """Features, the moments of all rows, and the Gaussian over weights that follows."""
 
-    Args:
-        hyperparameters: features, and the variances from which empirical Bayes starts.
-        learn_variances: whether it moves the prior variances, or the noise alone.
-    """
-
+    # features, and the variances from which empirical Bayes starts
     hyperparameters: Hyperparameters
     statistics: DenseMoments
-    learn_variances: bool = True
+    learn_variances: bool = True  # whether it moves the prior variances, or the noise alone
     solver: ClassVar[str] = "dense"
 
     @property

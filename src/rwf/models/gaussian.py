@@ -36,19 +36,14 @@ Statistics: TypeAlias = Moments | RootMoments | TreeMoments
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianModel(Model):
-    """A Gaussian over the weights of a stack of features.
+    """A Gaussian over the weights of a stack of features."""
 
-    Args:
-        units: of inputs and targets.
-        statistics: sums over all rows seen, in standardised units.
-        noise: v(x), the noise variance relative to σ²; ``None`` where it is constant.
-        levels: Σz² of every block of columns among the data, shape (B,); where there is less, the
-            variance of f returns to that of the prior. ``None`` leaves the posterior as it is.
-    """
-
-    units: Standardizer
-    statistics: Any
+    units: Standardizer  # of inputs and targets
+    statistics: Any  # sums over all rows seen, in standardised units
+    # v(x), the noise variance relative to σ²; ``None`` where it is constant
     noise: VarianceFunction | None = None
+    # Σz² of every block of columns among the data, shape (B,); where there is less, the variance of
+    # f returns to that of the prior. ``None`` leaves the posterior as it is
     levels: Annotated[Array, "b"] | None = None
     solver: ClassVar[str]
 

@@ -18,14 +18,10 @@ from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 
 @dataclass(frozen=True)
 class SpikeSlabHyperparameters:
-    """What was sampled: atoms and states of every output.
+    """What was sampled: atoms and states of every output."""
 
-    Args:
-        fits: of each output.
-        gaps: where rows are missing, if the variance reverts to that of the prior there.
-    """
-
-    fits: tuple[WindowedFit, ...]
+    fits: tuple[WindowedFit, ...]  # of each output
+    # where rows are missing, if the variance reverts to that of the prior there
     gaps: GapReversion | None
 
     def same_as(self, other: SpikeSlabHyperparameters) -> bool:
@@ -47,18 +43,12 @@ class SpikeSlabModel(Model):
     """Atoms and states that were sampled, and the moments of all rows over them.
 
     Further rows change the weights of the atoms, and not which atoms there are.
-
-    Args:
-        units: of inputs and targets.
-        hyperparameters: atoms and states.
-        moments: of each output, in standardised units.
-        total_weight: of all rows seen.
     """
 
-    units: Standardizer
-    hyperparameters: SpikeSlabHyperparameters
-    moments: tuple[WindowMoments, ...]
-    total_weight: float
+    units: Standardizer  # of inputs and targets
+    hyperparameters: SpikeSlabHyperparameters  # atoms and states
+    moments: tuple[WindowMoments, ...]  # of each output, in standardised units
+    total_weight: float  # of all rows seen
 
     @classmethod
     def of(

@@ -67,12 +67,9 @@ class TreeHyperparameters:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeModel(GaussianModel):
-    """Atoms on a tree, the moments of all rows, and the Gaussian over weights that follows.
+    """Atoms on a tree, the moments of all rows, and the Gaussian over weights that follows."""
 
-    Args:
-        hyperparameters: atoms, and the variances from which empirical Bayes starts.
-    """
-
+    # atoms, and the variances from which empirical Bayes starts
     hyperparameters: TreeHyperparameters
     statistics: TreeMoments
     solver: ClassVar[str] = "multifrontal"

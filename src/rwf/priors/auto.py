@@ -39,13 +39,9 @@ that."""
 
 @dataclass(frozen=True)
 class Auto(Prior):
-    """The prior that predicts held-out rows best; "nystrom" for four or more input columns.
+    """The prior that predicts held-out rows best; "nystrom" for four or more input columns."""
 
-    Args:
-        candidates: priors by name, the most expensive first. The first is used where there are too
-            few rows to compete.
-    """
-
+    # by name, the most expensive first, which is used where there are too few rows to compete
     candidates: Mapping[str, Prior] = field(default_factory=dict)
     name: ClassVar[str] = "auto"
     solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")

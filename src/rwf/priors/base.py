@@ -67,25 +67,15 @@ class FitConfig:
 
 @dataclass(frozen=True)
 class LearningTask:
-    """What a prior learns from.
+    """What a prior learns from."""
 
-    Args:
-        units: of inputs and targets.
-        known: some rows, in standardised units.
-        complete: whether they are all there are.
-        n_components: feature columns.
-        config: parameters of the fit.
-        rng: draws rows and atoms.
-        progress: called with a line of text now and then.
-    """
-
-    units: Standardizer
-    known: Block
-    complete: bool
-    n_components: int
-    config: FitConfig
-    rng: np.random.Generator
-    progress: Progress
+    units: Standardizer  # of inputs and targets
+    known: Block  # some rows, in standardised units
+    complete: bool  # whether they are all there are
+    n_components: int  # feature columns
+    config: FitConfig  # parameters of the fit
+    rng: np.random.Generator  # draws rows and atoms
+    progress: Progress  # called with a line of text now and then
 
     @cached_property
     def scored(self) -> Block:
@@ -104,21 +94,13 @@ class LearningTask:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedPrior(ABC):
-    """What a prior learned from some rows.
+    """What a prior learned from some rows."""
 
-    Args:
-        trials: what was tried, and how it did.
-        at_bounds: parameters that ended on their bounds.
-        n_learned: number of parameters learned.
-        why: why this solver is used, if there was a choice.
-        blends: whether a blend with nearest neighbours is worth trying by default.
-    """
-
-    trials: tuple[Trial, ...]
-    at_bounds: tuple[str, ...] = ()
-    n_learned: int
-    why: str = ""
-    blends: bool = False
+    trials: tuple[Trial, ...]  # what was tried, and how it did
+    at_bounds: tuple[str, ...] = ()  # parameters that ended on their bounds
+    n_learned: int  # number of parameters learned
+    why: str = ""  # why this solver is used, if there was a choice
+    blends: bool = False  # whether a blend with nearest neighbours is worth trying by default
     screened: ClassVar[bool] = False
     """Whether model selection scores it with constant noise first."""
 

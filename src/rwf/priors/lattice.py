@@ -74,16 +74,11 @@ def reason_for_multifrontal(n: int, d: int, config: FitConfig) -> str:
 
 @dataclass(frozen=True)
 class Lattice(Prior):
-    """Local atoms on a lattice, with variances over scale and place, on the multifrontal solver.
+    """Local atoms on a lattice, with variances over scale and place, on the multifrontal solver."""
 
-    Args:
-        n_inputs: columns of X.
-        why: why this solver is used.
-        memory: bytes that it may take; ``None`` for most of what the machine has free.
-    """
-
-    n_inputs: int
-    why: str = ""
+    n_inputs: int  # columns of X
+    why: str = ""  # why this solver is used
+    # bytes that it may take; ``None`` for most of what the machine has free
     memory: int | None = None
     name: ClassVar[str] = "multiscale"
     solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")

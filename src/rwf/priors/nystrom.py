@@ -130,17 +130,11 @@ class Nystrom(Prior):
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """A kernel and the variances that go with it.
+    """A kernel and the variances that go with it."""
 
-    Args:
-        kernel: k.
-        log_trend: log prior variance of each block of trend columns.
-        log_noise: log noise variance of each output, shape (k,).
-    """
-
-    kernel: HatMixture
-    log_trend: Array
-    log_noise: Array
+    kernel: HatMixture  # k
+    log_trend: Array  # log prior variance of each block of trend columns
+    log_noise: Array  # log noise variance of each output, shape (k,)
 
 
 def first_kernel(

@@ -73,16 +73,11 @@ class LocalScale:
         s^2(x) = \frac{\sum_i c_i q_i + \tau}{\sum_i c_i + \tau}, \qquad c_i = e^{-r_i^2/2R^2},
 
     so that it reverts to one where no row is near.
-
-    Args:
-        nearby: number of nearest rows in the sums.
-        prior_rows: τ.
-        radius: R, in length-scales of the Vecchia process.
     """
 
-    nearby: int
-    prior_rows: float
-    radius: float
+    nearby: int  # number of nearest rows in the sums
+    prior_rows: float  # τ
+    radius: float  # R, in length-scales of the Vecchia process
 
     def __call__(self, distances: Array, squares: Array) -> Array:
         """s², shape (m,), from distances to the nearest rows and q there, both of shape (m, k)."""
@@ -146,21 +141,15 @@ class ExpertInputs:
 
 @dataclass(frozen=True)
 class OutputBlend:
-    """The blend for one output. It stores the training rows.
+    """The blend for one output. It stores the training rows."""
 
-    Args:
-        gp: the Vecchia process of the centred targets.
-        center: mean of y.
-        squares: q, squared leave-one-out scores of the process over their mean, shape (n,).
-        experts: candidates with positive weight; the model alone has the weight left to one.
-        gain: increase of the mean held-out log-likelihood over the model alone.
-    """
-
-    gp: VecchiaGP
-    center: float
+    gp: VecchiaGP  # the Vecchia process of the centred targets
+    center: float  # mean of y
+    # q, squared leave-one-out scores of the process over their mean, shape (n,)
     squares: Annotated[Array, "n"]
+    # candidates with positive weight; the model alone has the weight left to one
     experts: tuple[Expert, ...]
-    gain: float
+    gain: float  # increase of the mean held-out log-likelihood over the model alone
 
     @property
     def rows(self) -> tuple[Array, Array]:

@@ -56,21 +56,13 @@ M = TypeVar("M", bound=NoisyModel)
 
 @dataclass(frozen=True)
 class NoiseTask(Generic[M]):
-    """What a noise model decides on.
+    """What a noise model decides on."""
 
-    Args:
-        model: with constant noise.
-        rows: all rows, in standardised units.
-        scored: some of them, for leave-one-out errors.
-        rng: draws features.
-        progress: called with a line of text now and then.
-    """
-
-    model: M
-    rows: Rows
-    scored: Block
-    rng: np.random.Generator
-    progress: Progress
+    model: M  # with constant noise
+    rows: Rows  # all rows, in standardised units
+    scored: Block  # some of them, for leave-one-out errors
+    rng: np.random.Generator  # draws features
+    progress: Progress  # called with a line of text now and then
 
 
 class NoiseModel(Protocol):

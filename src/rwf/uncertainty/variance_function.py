@@ -29,18 +29,12 @@ COARSE = 8
 
 @dataclass(frozen=True)
 class VarianceFunction:
-    """v(x), for inputs in standardised units.
+    """v(x), for inputs in standardised units."""
 
-    Args:
-        features: B.
-        weights: θ, shape (q,).
-        level: θ₀.
-        bounds: smallest and largest log v at the training rows, at which v is clipped elsewhere.
-    """
-
-    features: Stack
-    weights: Annotated[Array, "q"]
-    level: float
+    features: Stack  # B
+    weights: Annotated[Array, "q"]  # θ, shape (q,)
+    level: float  # θ₀
+    # smallest and largest log v at the training rows, at which v is clipped elsewhere
     bounds: tuple[float, float]
 
     def __call__(self, X: Array) -> Array:

@@ -70,19 +70,12 @@ ROWS_AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class MaternKernel:
-    """a²κ(r), and the nugget of every row.
+    """a²κ(r), and the nugget of every row."""
 
-    Args:
-        twice_order: 1, 3 or 5.
-        lengths: ℓ, shape (d,).
-        amplitude: a².
-        nugget: ν, in units of a².
-    """
-
-    twice_order: int
-    lengths: Annotated[Array, "d"]
-    amplitude: float
-    nugget: float
+    twice_order: int  # 1, 3 or 5
+    lengths: Annotated[Array, "d"]  # ℓ, shape (d,)
+    amplitude: float  # a²
+    nugget: float  # ν, in units of a²
 
     @property
     def theta(self) -> Array:
@@ -104,19 +97,12 @@ class MaternKernel:
 
 @dataclass(frozen=True)
 class VecchiaGP:
-    """Training rows and their kernel; predictions condition on the nearest rows.
+    """Training rows and their kernel; predictions condition on the nearest rows."""
 
-    Args:
-        kernel: in the units of X and of the values.
-        X: inputs, shape (n, d).
-        values: shape (n,), of mean zero.
-        n_neighbors: most neighbors of a row.
-    """
-
-    kernel: MaternKernel
-    X: Annotated[Array, "n d"]
-    values: Annotated[Array, "n"]
-    n_neighbors: int = NEIGHBORS
+    kernel: MaternKernel  # in the units of X and of the values
+    X: Annotated[Array, "n d"]  # inputs, shape (n, d)
+    values: Annotated[Array, "n"]  # shape (n,), of mean zero
+    n_neighbors: int = NEIGHBORS  # most neighbors of a row
 
     @cached_property
     def _U(self) -> Array:
