@@ -18,11 +18,8 @@ from rwf.features._fused_math import FAST, compiled, cos_sin, exp, wide
 from rwf.features.atoms import HAT, SQUARED_DISTANCE
 from rwf.wavelets.base import TAIL
 
-MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2
-"""Formulas of :func:`oriented`."""
-
-TILE_ENTRIES = 2048
-"""Coordinates of the columns taken at a time: half of a first-level cache of 32 KiB."""
+MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2  # formulas of :func:`oriented`
+TILE_ENTRIES = 2048  # coordinates taken at a time: half of a first-level cache of 32 KiB
 
 
 @njit(inline="always")

@@ -19,8 +19,7 @@ from rwf.features.base import LOG_LENGTH_BOUNDS, Fills
 from rwf.wavelets import CompactHat, MexicanHat, TensorWavelet, Wavelet
 from rwf.wavelets.measure import Measure
 
-LOG_WIDTH_BOUNDS = (-7.0, 3.0)
-"""Bounds of η: from one scale in all to scales over 29 octaves."""
+LOG_WIDTH_BOUNDS = (-7.0, 3.0)  # bounds of η: from one scale in all to scales over 29 octaves
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,8 @@ class Atoms:
         return np.concatenate([lengths, [width]])
 
 
-SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2
-"""Formulas of the fused loops over radial profiles: q itself, or a hat of it."""
-
-Profile = tuple[int, float, int]
-"""A formula, and the curvature and the order of its hat."""
+SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2  # formulas of the fused loops: q, or a hat of it
+Profile = tuple[int, float, int]  # a formula, and the curvature and the order of its hat
 
 
 def hat_profile(wavelet: Wavelet, d: int) -> Profile | None:

@@ -20,8 +20,7 @@ from numpy.lib.stride_tricks import as_strided
 from rwf._types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
 
-LOG_LENGTH_BOUNDS = (-12.0, 9.0)
-"""Bounds of log length-scales, for inputs of unit spread: from rounding errors to flat."""
+LOG_LENGTH_BOUNDS = (-12.0, 9.0)  # for inputs of unit spread: from rounding errors to flat
 
 
 class Features(Protocol):

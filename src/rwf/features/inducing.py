@@ -27,17 +27,13 @@ from rwf.features.trend import Shapeless
 from rwf.linalg.cholesky import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 
-LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
-"""log s_j: four octaves in steps of half an octave, which are close enough for a smooth sum."""
-
-LOG_VARIANCE_BOUNDS = (-18.0, 18.0)
-"""For log a², as for the prior variances of columns."""
+LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
+LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
 
 LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))
 """For log ν: from rougher than an Ornstein-Uhlenbeck process to a single scale."""
 
-MIXING_BOUNDS = (-5.0, 5.0)
-"""For entries of E, with inputs of unit spread: beyond, one column would only replace another."""
+MIXING_BOUNDS = (-5.0, 5.0)  # for entries of E: beyond, one column would replace another
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,10 @@ from rwf.inference.optimize import maximize
 from rwf.inference.posterior import Posterior
 from rwf.linalg.threads import one_blas_thread
 
-LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)
-"""For targets of unit variance: from exact data to noise that hides any signal."""
-
-LOG_PRIOR_BOUNDS = (-18.0, 18.0)
-"""e^±18 ≈ 10^±8: beyond, a group is absent, or its prior is as good as flat."""
-
-MANY_COLUMNS = 1000
-"""From so many columns on, more threads make a Cholesky factor faster."""
-
-MANY_GROUPS = 12
-"""From so many prior variances on, the fixed point takes over from L-BFGS."""
+LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)  # from exact data to noise that hides any signal
+LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is as good as flat
+MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
+MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over from L-BFGS
 
 SHRINKAGE = 1e-3
 """Well-determined weights that the mean of its block counts for in a group's variance: so few that

@@ -29,8 +29,7 @@ from rwf.linalg.cholesky import (
 )
 from rwf.linalg.threads import one_blas_thread
 
-CHUNK_BYTES = 4 * 2**20
-"""Memory of the rows that are multiplied at a time: small enough to stay in the cache."""
+CHUNK_BYTES = 4 * 2**20  # memory of the rows multiplied at a time, which stays in the cache
 
 
 class Statistics(Protocol):

@@ -27,14 +27,9 @@ from rwf.linalg.threads import one_blas_thread
 
 EPSILON = float(np.finfo(np.float64).eps)
 
-RESOLUTION = 1e-2
-"""Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is accurate."""
-
-JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
-"""Tried in turn, relative to the largest diagonal entry: from rounding to far below the noise."""
-
-MANY_ROWS = 128
-"""From so many rows on, inverting a triangle once is faster than substitution."""
+RESOLUTION = 1e-2  # rounding of a Gram matrix, over the identity, up to which Cholesky is accurate
+JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # in turn, over the largest diagonal entry
+MANY_ROWS = 128  # from so many rows on, inverting a triangle once is faster than substitution
 
 
 @dataclass(frozen=True)

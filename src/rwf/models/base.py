@@ -19,8 +19,7 @@ from rwf.features.base import FeatureMap
 from rwf.inference.posterior import normal_log_density
 from rwf.uncertainty.calibration import Calibration
 
-LOW_DIMENSION = 3
-"""Largest number of input columns that a lattice of local atoms can fill."""
+LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,10 @@ from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
-FINENESS = (8, 32, 128, 512)
-"""Local features per input column to choose from."""
-
-ERRORS_PER_FEATURE = 4
-"""Errors for every feature, at least."""
-
-USUAL = 0.99
-"""Share of the rows whose variance of f counts as usual."""
-
-CLEAR = 2.0
-"""Standard errors by which the log density of errors must rise."""
+FINENESS = (8, 32, 128, 512)  # local features per input column to choose from
+ERRORS_PER_FEATURE = 4  # errors for every feature, at least
+USUAL = 0.99  # share of the rows whose variance of f counts as usual
+CLEAR = 2.0  # standard errors by which the log density of errors must rise
 
 
 @dataclass(frozen=True)

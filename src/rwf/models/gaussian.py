@@ -26,12 +26,10 @@ from rwf.models.base import Model, ModelSummary, incompatible
 from rwf.uncertainty.extrapolation import PriorReversion
 from rwf.uncertainty.variance_function import VarianceFunction
 
-HARDLY = 0.1
-"""Rounding error over noise beyond which a model counts as free of noise."""
+HARDLY = 0.1  # rounding error over noise beyond which a model counts as free of noise
 
 
-Statistics: TypeAlias = Moments | RootMoments | TreeMoments
-"""Sums over rows, in the form of one solver."""
+Statistics: TypeAlias = Moments | RootMoments | TreeMoments  # sums over rows, by solver
 
 
 @dataclass(frozen=True, kw_only=True)

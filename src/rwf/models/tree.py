@@ -25,11 +25,8 @@ from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
 from rwf.uncertainty.variance_function import VarianceFunction
 
-ROWS_AT_ONCE = 2**19
-"""Rows that are predicted together: sorting them by place pays for many."""
-
-STEPS = 4
-"""Steps of the fixed point when variances are found again."""
+ROWS_AT_ONCE = 2**19  # rows that are predicted together: sorting them by place pays for many
+STEPS = 4  # steps of the fixed point when variances are found again
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
-ROWS, HELD_OUT = 5000, 0.2
-"""Rows on which priors compete, and the share of them that is held out."""
+ROWS, HELD_OUT = 5000, 0.2  # rows on which priors compete, and the share of them that is held out
 
 HOPELESS = 0.3
 """Nats per row by which a prior may be behind the best so far, with constant noise and one

@@ -24,14 +24,9 @@ Trend = Literal["linear", "constant", "none"]
 CalibrationMode = Literal["local", "global"] | None
 Neighbors = Literal["auto"] | int | None
 
-SAMPLE_ROWS = 2000
-"""Rows on which hyperparameters are learned, and models scored."""
-
-ALL_ROWS = 3000
-"""Up to so many rows, all of them take part in learning: as inducing inputs, and in polishing."""
-
-CALIBRATION_ROWS = 10_000
-"""Rows whose leave-one-out errors calibrate variances by place, at most."""
+SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
+ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
+CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
 
 TRENDS: dict[str, tuple[Family, ...]] = {
     "linear": (ConstantFamily(), LinearFamily()),

@@ -29,35 +29,25 @@ from rwf.priors.base import ALL_ROWS, LearningTask, Prior, some_rows
 from rwf.priors.learned_features import LearnedFeatures
 from rwf.priors.random_features import START_NOISE
 
-HIDDEN = 1e-3
-"""Jitter of K_TT hides variances below this fraction of the noise."""
+HIDDEN = 1e-3  # jitter of K_TT hides variances below this fraction of the noise
 
 LENGTH_SPREAD, MANY_LENGTHS = 1.0, 16
 """Standard deviation a priori of the log length-scales of a block about their mean, where they are
 more than so many: dozens of them would otherwise follow the noise of a thousand rows."""
 
-MIXING_SPREAD = 0.3
-"""Standard deviation a priori of how much of one column is added to another."""
-
-LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
-"""Bounds of that jitter, relative to k(x, x)."""
+MIXING_SPREAD = 0.3  # standard deviation a priori of how much of one column is added to another
+LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11  # bounds of that jitter, relative to k(x, x)
 
 
-EXACT_ROWS, CHEAP_ROWS = 1000, 500
-"""Rows whose exact evidence gives the kernel, finally and in model selection."""
-
-COMPONENTS = 2500
-"""Inducing inputs for more than ALL_ROWS rows."""
+EXACT_ROWS, CHEAP_ROWS = 1000, 500  # rows of the exact evidence, finally and in model selection
+COMPONENTS = 2500  # inducing inputs for more than ALL_ROWS rows
 
 MORE_COMPONENTS, MORE_ROWS = 5000, 20_000
 """Inducing inputs where COMPONENTS miss more variance than the noise has, for up to so many rows:
 for more of them, a pass would take too long."""
 
-PROBES = 500
-"""Rows at which the missing variance is measured."""
-
-MANY_BLOCKS = 3
-"""Blocks of the kernel for few rows; many rows tell one block precisely."""
+PROBES = 500  # rows at which the missing variance is measured
+MANY_BLOCKS = 3  # blocks of the kernel for few rows; many rows tell one block precisely
 
 
 @dataclass(frozen=True)

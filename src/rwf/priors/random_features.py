@@ -33,17 +33,10 @@ from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shif
 
 Variances = Literal["block", "unit"]
 
-START_NOISE = 0.1
-"""σ² to start from, for targets of unit variance."""
-
-SAMPLE_FEATURES = 300
-"""Feature columns with which hyperparameters are learned."""
-
-POLISH_ITERATIONS = 20
-"""Iterations with all atoms and rows, where these are few."""
-
-LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000
-"""Bounds of the default number of feature columns, which is else that of the rows."""
+START_NOISE = 0.1  # σ² to start from, for targets of unit variance
+SAMPLE_FEATURES = 300  # feature columns with which hyperparameters are learned
+POLISH_ITERATIONS = 20  # iterations with all atoms and rows, where these are few
+LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000  # bounds of the default, the number of rows
 
 
 class FeaturePrior(Prior):

@@ -14,8 +14,7 @@ from rwf._types import Array
 from rwf.theory.atoms import AtomBlock, Model, atom_blocks
 from rwf.theory.constants import constants_of
 
-BEYOND = 20
-"""Bootstrap draws beyond the quantile: enough for an error of it of about a fifth of δ."""
+BEYOND = 20  # bootstrap draws beyond the quantile: enough for an error of it of about a fifth of δ
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from rwf._types import Array, IntArray
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
-HELD_OUT, MOST_HELD_OUT = 0.1, 5000
-"""Share and largest number of held-out rows, each of which costs a leave-one-out prediction."""
+HELD_OUT, MOST_HELD_OUT = 0.1, 5000  # share and largest number of held-out rows
 
 CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
 """In small tables the share grows up to ``LARGEST_SHARE``, to hold out ``CALIBRATION_ROWS``. With
@@ -45,24 +44,16 @@ NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)
 """Candidates of :class:`LocalScale`: a factor of two or more apart, since nearer ones hardly
 differ. The last τ makes the scale constant."""
 
-CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""Candidates for ρ, denser near one, where the weights of both predictions change fastest."""
-
-FEWEST_ROWS = 2
-"""Training rows below which there is no neighbor to leave out, and the model predicts alone."""
+CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # candidates for ρ, denser near one
+FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
 
 ROWS_PER_OBSERVATION = 4.0
 """Held-out rows that count as one independent observation in the weights of experts: errors of
 rows close together are correlated, and the experts were calibrated on the same rows."""
 
-DROPPED_WEIGHT = 0.01
-"""Share of the total weight below which the last experts are dropped, to keep predictions fast."""
-
-STANDARD_ERRORS = 2.0
-"""Standard errors by which a blend must raise the held-out log-likelihood: one-sided 2.5 %."""
-
-BLOCK_ROWS = 50_000
-"""Rows that are predicted together, which bounds the memory of a prediction."""
+DROPPED_WEIGHT = 0.01  # share of the weight below which the last experts are dropped, for speed
+STANDARD_ERRORS = 2.0  # by which a blend must raise the held-out log-likelihood
+BLOCK_ROWS = 50_000  # rows that are predicted together, which bounds the memory of a prediction
 
 
 @dataclass(frozen=True)

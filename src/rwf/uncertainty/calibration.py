@@ -10,8 +10,7 @@ from scipy.special import ndtri
 
 from rwf._types import Array
 
-ENOUGH_SCORES = 30
-"""Fewest scores that calibrate: with fewer, their 95 % quantile is little more than the maximum."""
+ENOUGH_SCORES = 30  # with fewer, their 95 % quantile is little more than the maximum
 
 
 @dataclass(frozen=True)

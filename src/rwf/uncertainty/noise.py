@@ -22,11 +22,8 @@ from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 if TYPE_CHECKING:
     from rwf.models.base import Prediction
 
-MOST_INPUTS = 3
-"""Input columns up to which heteroscedastic noise is considered without being asked for."""
-
-WORSE = 1.1
-"""By what factor squared leave-one-out errors may grow for the sake of densities."""
+MOST_INPUTS = 3  # input columns up to which "auto" considers heteroscedastic noise
+WORSE = 1.1  # by what factor squared leave-one-out errors may grow for the sake of densities
 
 
 class NoisyModel(Protocol):

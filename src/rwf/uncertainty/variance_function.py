@@ -23,8 +23,7 @@ from rwf.features.trend import LinearFeatures
 from rwf.inference.optimize import maximize
 from rwf.wavelets import CompactHat
 
-COARSE = 8
-"""Default number of local features per input column: few, as squared errors are noisy data."""
+COARSE = 8  # local features per input column: few, as squared errors are noisy data
 
 
 @dataclass(frozen=True)

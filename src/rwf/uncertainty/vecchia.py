@@ -30,42 +30,24 @@ from rwf.linalg.threads import in_parallel, one_blas_thread
 if TYPE_CHECKING:
     from sklearn.neighbors import NearestNeighbors
 
-NEIGHBORS = 16
-"""Neighbors of a row: the cost is cubic in them, and more hardly change a prediction."""
-
-TWICE_ORDERS = (1, 3, 5)
-"""Twice the candidate orders ν of the Matérn kernel: 0, 1 and 2 derivatives."""
+NEIGHBORS = 16  # neighbors of a row: the cost is cubic in them, and more hardly change a prediction
+TWICE_ORDERS = (1, 3, 5)  # twice the candidate orders of the Matérn kernel
 
 TARGETS_BY_FRACTION = {1: 6000, 16: 100, 256: 50}
 """Most target rows, by the n in 1/n: the fraction of rows that their neighbors are taken from."""
 
-MOST_TARGETS = 150_000
-"""Most target rows times columns, to which the cost of a likelihood is proportional."""
-
-ROUNDS = 2
-"""How often neighbors are found, each time in the metric learned before; the first metric is a
-guess, the second is close to the final one."""
-
-LARGEST_DEFICIT = 1.0
-"""Nats per row behind the best at which an order is dropped after the first round: later rounds
-change less."""
-
-FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
-"""Initial ℓ, in mean distances to the farthest neighbor, and ν: a smooth function, little noise."""
+MOST_TARGETS = 150_000  # most target rows times columns: the cost is proportional to it
+ROUNDS = 2  # how often neighbors are found, each time in the metric learned before
+LARGEST_DEFICIT = 1.0  # nats per row behind the best at which an order is dropped after a round
+FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01  # initial ℓ over the distance of neighbors, and ν
 
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
 """Bounds of ℓ relative to its initial value, of a² relative to the variance of the values, and of
 ν, which is positive so that K has a Cholesky factor where neighbors coincide."""
 
-TREE_COLUMNS = 16
-"""Columns up to which a k-d tree finds the nearest rows. With more it visits nearly all rows, and
-brute force by matrix products is ten times as fast."""
-
-LARGEST_INPUT = 1e100
-"""Inputs in length-scales are clipped here: κ is zero long before, and squares do not overflow."""
-
-ROWS_AT_ONCE = 2048
-"""Rows of one task in the thread pool: milliseconds of work, far more than its overhead."""
+TREE_COLUMNS = 16  # up to which a k-d tree is used; with more, brute force is ten times as fast
+LARGEST_INPUT = 1e100  # in length-scales: κ is zero long before, and squares do not overflow
+ROWS_AT_ONCE = 2048  # rows of one task in the thread pool: far more work than its overhead
 
 
 @dataclass(frozen=True)

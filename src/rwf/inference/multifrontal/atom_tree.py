@@ -19,8 +19,7 @@ from rwf.linalg.threads import in_parallel
 if TYPE_CHECKING:
     from rwf.inference.multifrontal._rows import ColumnTable
 
-CELL_ROWS = 256
-"""Most rows of a cell. Fewer rows meet fewer columns, but make products slower."""
+CELL_ROWS = 256  # most rows of a cell: fewer meet fewer columns, but make products slower
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,9 @@ from numpy.typing import NDArray
 
 from rwf._types import Array, BoolArray, IntArray
 
-AnyArray: TypeAlias = NDArray[Any]
-"""What is saved: floats or integers."""
-
-LEAF_COLUMNS = 100
-"""A box of no more columns is a leaf: smaller fronts are too small for fast products."""
-
-MIDDLE = (0.4, 0.6)
-"""Quantiles of its columns' centres between which a box is cut, so that the tree is balanced."""
+AnyArray: TypeAlias = NDArray[Any]  # what is saved: floats or integers
+LEAF_COLUMNS = 100  # columns of a leaf: smaller fronts are too small for fast products
+MIDDLE = (0.4, 0.6)  # quantiles of centres between which a box is cut: the tree is balanced
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from rwf.inference.multifrontal.elimination import update_entries
 from rwf.inference.multifrontal.inverse import inverse_entries
 from rwf.inference.multifrontal.schedule import schedule
 
-CLOSE = 1.03
-"""The largest number of columns is found up to this factor: closer would cost more trials."""
+CLOSE = 1.03  # factor up to which the largest number of columns is found
 
 
 class TreeTooLargeError(RWFError, ValueError):

@@ -11,11 +11,8 @@ from rwf._types import Array
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores, one_blas_thread
 
-SUBTREES_PER_CORE = 2
-"""More subtrees than cores even out their different costs, but need more memory at once."""
-
-LARGE_FRONT = 1000
-"""Columns of a front from which on two threads of BLAS are faster than one."""
+SUBTREES_PER_CORE = 2  # more even out their different costs, but need more memory at once
+LARGE_FRONT = 1000  # columns of a front from which on two threads of BLAS are faster than one
 
 
 def schedule(tree: Dissection) -> tuple[list[int], list[Sequence[int]]]:

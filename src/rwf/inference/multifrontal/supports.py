@@ -24,8 +24,7 @@ from rwf.wavelets.radial import Bump, RadialWavelet
 if TYPE_CHECKING:
     from rwf.inference.multifrontal._rows import ColumnTable
 
-MARGIN = 1e-9
-"""Supports are widened by this share, so that rounding at their rim cannot miss a row."""
+MARGIN = 1e-9  # supports are widened by this share, so that rounding at their rim cannot miss a row
 
 
 def support_radius(wavelet: Wavelet, d: int) -> float:

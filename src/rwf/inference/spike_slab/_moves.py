@@ -22,8 +22,7 @@ from rwf._types import Array, IntArray
 from rwf.features._fused_math import compiled, exp
 from rwf.inference.spike_slab._atoms import Runs, gram_row
 
-LARGEST_EXPONENT = 600.0
-"""Exponents are clipped here: e^±700 is the range of doubles and of the fused exponential."""
+LARGEST_EXPONENT = 600.0  # exponents are clipped here: e^±700 is the range of doubles
 
 
 class Terms(NamedTuple):

@@ -23,8 +23,7 @@ from rwf.inference.optimize import maximize
 from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.spread import spread
 
-CONSTANT_RATIO = 1e8
-"""The prior variance of the constant over σ²: nearly flat, and far from the limits of doubles."""
+CONSTANT_RATIO = 1e8  # prior variance of the constant over σ²: nearly flat
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from rwf.features.base import row_chunks
 from rwf.features.trend import Shapeless
 
 STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
-REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])
-"""Where |u| is beyond this, ψ(u) = 0, by kind."""
+REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])  # where |u| is beyond this, ψ(u) = 0, by kind
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,8 @@ from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.mixture import Draw, Mixture
 from rwf.linalg.threads import in_parallel
 
-TOLERANCE = 0.02
-"""Relative difference of σ, and difference of scores, up to which chains agree: far less than what
-separates good fits from bad ones."""
-
-FEW = 50
-"""Active atoms that are never too many: with few rows, chains overshoot during burn-in."""
+TOLERANCE = 0.02  # difference of scores, and relative one of σ, up to which chains agree
+FEW = 50  # active atoms that are never too many: with few rows, chains overshoot during burn-in
 
 
 @dataclass(frozen=True)

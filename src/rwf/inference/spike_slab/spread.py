@@ -6,11 +6,8 @@ import numpy as np
 
 from rwf.data.rows import Block
 
-CONSTANT = 1e-13
-"""Targets whose deviation is below this fraction of their magnitude are constant up to rounding."""
-
-SMALLEST_NOISE = 1e-12
-"""The smallest initial noise variance, in variances of y, far above rounding errors."""
+CONSTANT = 1e-13  # deviation over magnitude below which targets are constant up to rounding
+SMALLEST_NOISE = 1e-12  # in variances of y, far above rounding errors
 
 
 def spread(rows: Block) -> float:

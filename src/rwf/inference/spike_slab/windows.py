@@ -26,11 +26,8 @@ from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
-LENGTH = 2000
-"""Distinct inputs of a window, about, without its margins: enough for coarse atoms, and cheap."""
-
-MARGIN = 100
-"""Distinct inputs that a window has beyond each of its ends, where two windows are blended."""
+LENGTH = 2000  # distinct inputs of a window without its margins: enough for coarse atoms
+MARGIN = 100  # distinct inputs beyond each end, where two windows are blended
 
 
 @dataclass(frozen=True)

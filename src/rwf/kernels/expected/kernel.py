@@ -31,11 +31,8 @@ from rwf.wavelets import (
 )
 from rwf.wavelets.measure import Measure, Rows
 
-MOST_NODES = 2**24
-"""Nodes (s, t, e) beyond which the order is not doubled again, to bound the time."""
-
-LENGTH_STEP = 1e-4
-"""Step of central differences in log ℓ, whose error is about 1e-8 of the kernel."""
+MOST_NODES = 2**24  # nodes (s, t, e) beyond which the order is not doubled again, to bound the time
+LENGTH_STEP = 1e-4  # step of central differences in log ℓ, whose error is about 1e-8 of the kernel
 
 
 class AccuracyWarning(UserWarning):
