@@ -164,16 +164,9 @@ class AtomGradient:
 
 
 def by_distance(H: Array, Q: Array, A: Array, T: Array, inverse: Array) -> AtomGradient:
-    r"""Through q = Σ_k ((a_k - t_k)/s)², in scaled coordinates.
+    """Through q = Σ_k ((a_k - t_k)/s)², with A = X/ℓ, T = t/ℓ, 1/s, and H the gradient by q.
 
     Its derivatives are ∂q/∂log s = -2q and ∂q/∂log ℓ_k = -2u_k².
-
-    Args:
-        H: gradient by q, shape (n, m).
-        Q: q, shape (n, m).
-        A: rows divided by ℓ, shape (n, d).
-        T: shifts divided by ℓ, shape (m, d).
-        inverse: 1/s, shape (m,).
     """
     log_scales = -2 * np.einsum("nm,nm->m", H, Q)
     H = H * inverse**2

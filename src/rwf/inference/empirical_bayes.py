@@ -67,16 +67,8 @@ def empirical_bayes(
 ) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
-    A few variances are found by L-BFGS, many by a fixed point.
-
-    Args:
-        statistics: the moments of the rows.
-        output: which output.
-        groups: the group of every column, shape (p,).
-        start: initial variances.
-        parents: the block of every group, shape (G,), if groups are parts of blocks.
-        learn_priors: whether prior variances are fitted, or the noise alone.
-        max_iter: steps of L-BFGS.
+    A few variances are found by ``max_iter`` steps of L-BFGS, many by a fixed point. ``groups`` has
+    the group of every column, and ``parents`` the block of every group, if these are its parts.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)

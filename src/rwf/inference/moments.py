@@ -123,9 +123,7 @@ class RootMoments:
     """Square-root form."""
 
     form: ClassVar[str] = "root"
-    R: Annotated[
-        Array, "q q"
-    ]  # upper triangle of the QR decomposition of [Z y], shape (p + k, p + k)
+    R: Annotated[Array, "q q"]  # upper triangle of the QR of [Z y], shape (p + k, p + k)
     n: float  # number of rows, or their total weight
     n_outputs: int  # k
     log_volume: float = 0.0  # Σ log v of the rows, where their noise varies

@@ -50,36 +50,32 @@ def maximize_log_evidence(
 
 
 def best_of(
-    starts: Sequence[Point],
+    initial: Sequence[Point],
     maximize_evidence: Callable[[Point, int], tuple[Point, Trial]],
     *,
     max_iter: int,
     share: int,
     progress: Progress,
 ) -> tuple[Point, list[Trial]]:
-    """The highest maximum that any trial finds.
+    """The highest maximum that any trial finds, each from its initial value.
 
-    Args:
-        starts: initial values.
-        maximize_evidence: from a point, with so many iterations, to a higher one.
-        max_iter: iterations of the best trial.
-        share: every trial has max_iter/share iterations, and the best one has the rest.
-        progress: called with a line of text now and then.
+    ``maximize_evidence`` goes from a point, with so many iterations, to a higher one. Every trial
+    has max_iter/share iterations, and the best one has the rest.
     """
-    budget = max_iter if len(starts) == 1 else max(1, max_iter // share)
+    budget = max_iter if len(initial) == 1 else max(1, max_iter // share)
 
     def attempt(index: int) -> tuple[Point, Trial]:
-        point, report = maximize_evidence(starts[index], budget)
+        point, report = maximize_evidence(initial[index], budget)
         progress(
-            f"trial {index + 1}/{len(starts)}: log evidence {report.log_evidence_per_row:.4f} per "
+            f"trial {index + 1}/{len(initial)}: log evidence {report.log_evidence_per_row:.4f} per "
             f"row, {report.iterations} iterations, {report.seconds:.1f} s"
         )
         return point, report
 
-    tried = in_parallel(attempt, range(len(starts)))
+    tried = in_parallel(attempt, range(len(initial)))
     best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
     point, report = tried[best]
-    if len(starts) > 1 and report.iterations >= budget:
+    if len(initial) > 1 and report.iterations >= budget:
         point, more = maximize_evidence(point, max_iter - budget)
         report = replace(
             more,

@@ -85,13 +85,7 @@ def calibrate(model: Model, known: Block) -> Calibrated:
 def calibrate_locally(
     model: Model, known: Block, rng: np.random.Generator
 ) -> LocallyCalibrated | None:
-    """The model calibrated by place; ``None`` where one factor does as well.
-
-    Args:
-        model: whose leave-one-out errors are used.
-        known: some of its rows.
-        rng: halves them, and draws features.
-    """
+    """The model calibrated by place, from some of its rows; ``None`` if one factor does as well."""
     rows = model.unbiased_rows(known)
     half = len(rows) // 2
     fineness = [count for count in FINENESS if count * ERRORS_PER_FEATURE <= half]

@@ -200,13 +200,8 @@ def learn_output_blend(
 ) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
-    Args:
-        X: all training rows, shape (n, d).
-        y: their targets, shape (n,), in units of the model.
-        held: indices of the held-out rows, from :func:`held_out_rows`.
-        unseen: the model's leave-one-out predictions of these.
-        rng: draws the rows on which the kernel is learned.
-        n_neighbors: rows on which a prediction is conditioned.
+    X and y are all training rows, ``held`` has the indices of those of :func:`held_out_rows`, and
+    ``unseen`` the model's leave-one-out predictions of these.
     """
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None

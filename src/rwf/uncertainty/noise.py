@@ -67,7 +67,6 @@ class NoiseModel(Protocol):
 
     def fit(self, task: NoiseTask[M]) -> M:
         """The model to use."""
-        ...
 
 
 class ConstantNoise:

@@ -71,15 +71,10 @@ def learn_variance(
     coarse: int = COARSE,
     least: float = 0.0,
 ) -> VarianceFunction:
-    """Fit v to leave-one-out errors of rows, given their function variances.
+    """Fit v to leave-one-out errors of rows, given their function variances, both shape (n, k).
 
-    Args:
-        rows: in standardised units; the targets are not used.
-        errors: e, of order one, shape (n, k).
-        variances: s, of the same shape.
-        rng: draws the features.
-        coarse: local features per input column, beside a linear trend.
-        least: lower bound of v.
+    There are ``coarse`` local features per input column, beside a linear trend, and ``least`` is a
+    lower bound of v.
     """
     X, weights, d = rows.X, rows.weights, rows.X.shape[1]
     local = draw_lattice(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()

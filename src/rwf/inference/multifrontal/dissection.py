@@ -35,9 +35,7 @@ class Dissection:
     """
 
     order: Annotated[IntArray, "p"]  # the original number of every column, shape (p,)
-    axes: Annotated[
-        IntArray, "v"
-    ]  # the input at which a node is cut, -1 for leaves, shape (nodes,)
+    axes: Annotated[IntArray, "v"]  # input at which a node is cut, -1 for leaves, shape (nodes,)
     cuts: Annotated[Array, "v"]  # where it is cut; what is smaller goes left, shape (nodes,)
     right: Annotated[IntArray, "v"]  # the right child, shape (nodes,)
     parents: Annotated[IntArray, "v"]  # shape (nodes,); -1 for the root

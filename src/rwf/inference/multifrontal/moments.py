@@ -35,9 +35,7 @@ class TreeMoments:
 
     form: ClassVar[str] = "multifrontal"
     tree: AtomTree  # the columns and their dissection
-    grams: Annotated[
-        Array, "g"
-    ]  # lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed
+    grams: Annotated[Array, "g"]  # lower triangle of every leaf's ZᵀZ over its list, packed
     Zty: Annotated[Array, "p k"]  # b in the original order of columns, shape (p, k) for k outputs
     yty: Annotated[Array, "k"]  # yᵀy of each output, shape (k,)
     n: float  # number of rows, or their total weight

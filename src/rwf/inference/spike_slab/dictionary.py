@@ -38,9 +38,7 @@ class Dictionary(Shapeless):
     shifts: Annotated[Array, "m"]  # t, shape (m,)
     frequencies: Annotated[Array, "m"]  # F, shape (m,); used by Gabor atoms, as is P
     phases: Annotated[Array, "m"]  # P, shape (m,)
-    blocks: Annotated[
-        IntArray, "m"
-    ]  # the block of every atom, shape (m,): atoms of a block share one slab
+    blocks: Annotated[IntArray, "m"]  # shape (m,): atoms of a block share one slab
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

@@ -87,11 +87,7 @@ def fit_spike_slab(
 ) -> SpikeSlabFit:
     """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
 
-    Args:
-        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
-        rng: the source of everything random.
-        smooth: columns that are always in, beside the constant.
-        schedule: how long to sample.
+    X and y have shape (n, 1), in any units; ``smooth`` has columns that are always in.
     """
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]

@@ -8,6 +8,7 @@ and further rows are a sum of moments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -23,9 +24,7 @@ from rwf.inference.posterior import Marginals, Posterior
 class Draw:
     """A state of the sampler."""
 
-    atoms: Annotated[
-        IntArray, "a"
-    ]  # columns of the active atoms among those of all draws, shape (k,)
+    atoms: Annotated[IntArray, "a"]  # columns of the active atoms among all draws', shape (k,)
     variances: Annotated[Array, "a"]  # their slab variances, shape (k,)
     noise_variance: float  # σ²
     ratios: Annotated[Array, "p"]  # prior variances of the dense columns over σ², shape (p,)
@@ -63,18 +62,18 @@ class Mixture:
     @property
     def prior_variances(self) -> Array:
         """The prior variance of every column, in the mean over draws, shape (u,)."""
-        variances = np.zeros(len(self.moments.ZtZ))
-        for draw, component in zip(self.draws, self.components, strict=True):
-            variances[self.columns(draw)] += component.prior_variances / len(self.draws)
-        return variances
+        return self._average(lambda component: component.prior_variances)
 
     @cached_property
     def mean(self) -> Array:
         """The mean weight of every column, shape (u,)."""
-        mean = np.zeros(len(self.moments.ZtZ))
-        for draw, component in zip(self.draws, self.components, strict=True):
-            mean[self.columns(draw)] += component.mean / len(self.draws)
-        return mean
+        return self._average(lambda component: component.mean)
+
+    def _average(self, values: Callable[[Posterior], Array]) -> Array:
+        total = np.zeros(len(self.moments.ZtZ))
+        for columns, component in self._parts():
+            total[columns] += values(component) / len(self.draws)
+        return total
 
     def predict(self, Z: Array) -> Marginals:
         """Mean and variance of y: the mean of the draws' variances plus the variance of means."""

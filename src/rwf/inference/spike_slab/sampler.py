@@ -54,16 +54,7 @@ class Levels:
 
 
 class Sampler:
-    """The state of a chain on one dictionary.
-
-    Args:
-        moments: effective moments of all atoms.
-        blocks: the block of every atom, shape (m,).
-        prior: scales of the priors.
-        levels: hyperparameters to start with.
-        active: indices of the active atoms to start with.
-        rng: the source of all moves.
-    """
+    """The state of a chain on one dictionary, with the blocks and moments of its atoms."""
 
     def __init__(
         self,
