@@ -146,10 +146,7 @@ def oriented(
 def ridge(
     X: Any, tT: Any, wT: Any, inverse: Any, factor: Any, profile: Any, out: Any, stride: int
 ) -> None:
-    """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j.
-
-    Profiles are those of :func:`radial`, or p itself.
-    """
+    """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j and f as in :func:`radial`, or p."""
     wide()
     tile = _tile(X)
     q, work = np.empty(tile), np.empty(tile)

@@ -38,10 +38,7 @@ class Features(Protocol):
 
 
 class FeatureMap(Features, Protocol):
-    """x ↦ z(x), with shape parameters θ on a log scale.
-
-    The first ``n_lengths`` of them are lengths.
-    """
+    """x ↦ z(x), with shape parameters θ on a log scale, of which the first are lengths."""
 
     @property
     def theta(self) -> Array:

@@ -24,10 +24,7 @@ COARSEST = 2.0 ** np.linspace(0.0, -1.0, 9)  # coarsest scales to try, over half
 def draw_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
-    """At most ``n_features`` atoms, as fine as that number and the rows X allow.
-
-    Of several coarsest scales, the one that uses most of the number is taken.
-    """
+    """At most ``n_features`` atoms, as fine as that number and the rows X allow."""
     half = 0.5 * float(np.ptp(X, axis=0).max())
     half = half if half > 0 else 1.0
     tree = cKDTree(X)

@@ -117,10 +117,7 @@ def _posteriors(
     noise: Array,
     buffer: Array,
 ) -> list[Posterior]:
-    """p(w | y) of every output, by the cheapest form of the moments that resolves the noise.
-
-    Where it is resolved with less to spare, a pass over the rows refines the means.
-    """
+    """p(w | y) of every output, by the cheapest form of the moments that resolves the noise."""
     k, p = len(noise), features.n_features
     moments = accumulate(features, [rows], k)
     floor = moments.resolvable_noise(prior_variances) / float(noise.min())

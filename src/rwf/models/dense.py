@@ -68,10 +68,7 @@ class DenseModel(GaussianModel):
         )
 
     def unbiased_rows(self, known: Block) -> Block:
-        """Rows that are no inducing inputs, as these stay in the model when a row is left out.
-
-        All rows, where there are hardly any others.
-        """
+        """Rows that are no inducing inputs, which stay in the model; all, if too few are left."""
         if self.nystrom is None:
             return known
         inducing = {center.tobytes() for center in self.nystrom.centers}

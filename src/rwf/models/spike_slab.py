@@ -40,10 +40,7 @@ class SpikeSlabHyperparameters:
 
 @dataclass(frozen=True)
 class SpikeSlabModel(Model):
-    """Atoms and states that were sampled, and the moments of all rows over them.
-
-    Further rows change the weights of the atoms, and not which atoms there are.
-    """
+    """Atoms and states that were sampled, and the moments of all rows over them."""
 
     units: Standardizer  # of inputs and targets
     hyperparameters: SpikeSlabHyperparameters  # atoms and states

@@ -189,10 +189,7 @@ def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_R
 def _renewed(
     source: _Source, atoms: LocalAtoms, found: _Round, rows: Block, rng: np.random.Generator
 ) -> LocalAtoms | None:
-    """The atoms with the weakest replaced by candidates that catch most of the residual.
-
-    ``None`` if no candidate catches more than chance.
-    """
+    """The atoms with the weakest replaced; ``None`` if no candidate catches more than chance."""
     m, columns = len(atoms.scales), source.wavelet.columns
     Z = np.asarray(found.stack(rows.X), dtype=np.float64)
     strength, residuals = np.zeros(m), np.empty_like(rows.y)

@@ -128,10 +128,7 @@ def _densities(
 
 
 def _held_out(learned: LearnedPrior, task: LearningTask, held: Block, best: float | None) -> float:
-    """Mean log density of held-out rows, with the noise and the calibration of the config.
-
-    These are not learned where they cannot help to reach the best so far.
-    """
+    """Mean log density of held-out rows, with noise and calibration if these can matter."""
 
     def density(task: LearningTask) -> float:
         model = calibrated_model(learned, task, task.known)

@@ -158,10 +158,7 @@ def other_kernel(first: KernelParameters, index: int, rng: np.random.Generator) 
 
 
 def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
-    """log p of lengths and mixing, but for a constant, and its gradient by θ.
-
-    In few columns the prior of lengths is flat.
-    """
+    """log p of lengths, flat for a few of them, and of the full metric, and its gradient by θ."""
     theta, d = kernel.theta.reshape(kernel.n_blocks, -1), kernel.log_lengths.shape[1]
     value, by_theta, last = 0.0, np.zeros_like(theta), 2 + (d if kernel.ard else 1)
     if d > MANY_LENGTHS and kernel.ard:

@@ -108,10 +108,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class ExpertInputs:
-    """What experts combine: both predictions, distances to the nearest rows, and q of these rows.
-
-    Distances and squares have shape (m, k), nearest first.
-    """
+    """What experts combine: both predictions, and distances and q of nearest rows, shape (m, k)."""
 
     model: Marginals
     neighbors: Marginals

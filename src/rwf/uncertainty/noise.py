@@ -143,10 +143,7 @@ def _refitted(noise: VarianceFunction, task: NoiseTask[M]) -> M:
 
 
 def _learn(found: _Errors, task: NoiseTask[M]) -> tuple[VarianceFunction, Array]:
-    """v that suits leave-one-out errors, and the log density that each would gain by it.
-
-    The model would stay as it is, apart from its noise.
-    """
+    """v that suits leave-one-out errors, and the log density that each would gain by it."""
     model, rows, p = found.model, found.rows, found.prediction
     own = np.ones(len(rows)) if model.noise is None else model.noise(rows.X)
     sigma2 = model.noise_levels * found.inflation

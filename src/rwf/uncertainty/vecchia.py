@@ -101,10 +101,7 @@ class VecchiaGP:
         return NearestNeighbors(algorithm="brute").fit(self._U)
 
     def nearest(self, X: Array, k: int) -> tuple[Array, IntArray]:
-        """Distances, in lengths, and numbers of the k nearest rows, or of all if there are fewer.
-
-        Both have shape (m, k), nearest first.
-        """
+        """Distances, in lengths, and numbers of the k nearest rows, nearest first, shape (m, k)."""
         U, k = self.kernel.in_lengths(X), min(k, len(self.X))
         if U.shape[1] <= TREE_COLUMNS:
             distances, near = self._tree.query(U, k=np.arange(1, k + 1))

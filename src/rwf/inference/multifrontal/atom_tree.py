@@ -68,10 +68,7 @@ class AtomTree:
     def features_of(
         self, rows: SortedRows, leaf: int, begin: int, end: int, work: Workspace
     ) -> tuple[IntArray, Array]:
-        """Places in the leaf's list of the columns that reach a cell, and their features.
-
-        The features, one line per column, stand at the beginning of ``work.values``.
-        """
+        """Places in the leaf's list of the columns that reach a cell, and their Zᵀ, in ``work``."""
         from rwf.inference.multifrontal import _rows
 
         columns = self.dissection.columns(leaf)

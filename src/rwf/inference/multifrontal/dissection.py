@@ -232,10 +232,7 @@ class _Builder:
 
 
 def _best_cut(low: Array, high: Array, centres: Array) -> tuple[int, float]:
-    """The cut near the middle that the fewest supports straddle, and their number.
-
-    The fewest are at the end of a support, so that no other places need to be tried.
-    """
+    """The cut, at the end of a support, that the fewest supports straddle, and their number."""
     ends, begins = np.sort(high), np.sort(low)
     ranks = [int(share * len(low)) for share in MIDDLE]
     first, last = np.partition(centres, ranks)[ranks]

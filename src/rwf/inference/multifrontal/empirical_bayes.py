@@ -31,10 +31,7 @@ class TreeEmpiricalBayes:
 
 
 def power_law(features: Stack) -> Variances:
-    """Initial variances, which fall from octave to octave, as those of most functions do.
-
-    From equal ones, the fixed point needs twice as many steps.
-    """
+    """Initial variances that fall from octave to octave, which halves the steps needed."""
     level, log_priors = 0, []
     for part in features.maps:
         if part.local:

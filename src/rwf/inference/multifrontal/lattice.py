@@ -45,10 +45,7 @@ class _Lattice:
 def draw_multifrontal_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
-    """Octaves of atoms, coarse to fine, at most ``n_features`` columns in all and nearly as many.
-
-    There are fewer only if so few rows would not inform more.
-    """
+    """Octaves of atoms, coarse to fine, of nearly ``n_features`` columns if rows inform as many."""
     d = X.shape[1]
     if d not in OVERLAP:
         raise ValueError(f"X has {d} columns, but a lattice is for one, two or three inputs.")

@@ -32,10 +32,7 @@ def memory_needed(tree: Dissection) -> int:
 
 
 def largest_that_fits(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> AtomTree:
-    """The tree that ``draw`` makes of ``n_features`` columns, or of as many as fit the budget.
-
-    The budget is in bytes.
-    """
+    """The tree that ``draw`` makes of ``n_features`` columns, or of as many as fit the bytes."""
     tree = draw(n_features)
     need = memory_needed(tree.dissection)
     if need <= budget:

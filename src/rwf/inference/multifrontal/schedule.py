@@ -37,10 +37,7 @@ def threads_for(tree: Dissection, nodes: Sequence[int]) -> AbstractContextManage
 
 
 class Pile:
-    """A stack of square matrices in one piece of memory.
-
-    Allocating is slow, and memory that is used again is still in a cache.
-    """
+    """A stack of square matrices in one piece of memory, which is used again while in a cache."""
 
     def __init__(self, size: int) -> None:
         self._memory = np.empty(size)

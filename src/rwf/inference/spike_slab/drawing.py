@@ -45,10 +45,7 @@ class Pool:
 
 
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:
-    """Random atoms: two of each local kind per scale length and octave, then a step in every gap.
-
-    The inputs x, shape (n,), are distinct and ascending.
-    """
+    """Two atoms of each local kind per scale length and octave, and a step in every gap of x."""
     tops = octaves(x)
     parts = []
     for position, kind in enumerate(LOCAL_KINDS):

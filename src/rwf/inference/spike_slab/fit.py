@@ -85,10 +85,7 @@ def fit_spike_slab(
     smooth: Smooth | None = None,
     schedule: Schedule | None = None,
 ) -> SpikeSlabFit:
-    """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
-
-    X and y have shape (n, 1), in any units; ``smooth`` has columns that are always in.
-    """
+    """Sample atoms for one input and output, beside ``smooth`` columns that are always in."""
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
     most = max(plan.most_active * len(task.rows), FEW)

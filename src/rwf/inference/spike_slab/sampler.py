@@ -142,10 +142,7 @@ class Sampler:
         self.rebuild()
 
     def sweep(self, duration: float) -> int:
-        """Births and deaths for a time, relocations, hyperparameters; how many births and deaths.
-
-        Relocations leave the size of the active set, so their number may depend on it.
-        """
+        """Births and deaths for a time, the number of which is returned, relocations, levels."""
         from rwf.inference.spike_slab._moves import birth_death, relocate
 
         events: int = birth_death(self.state, self.terms, duration, self.rng)

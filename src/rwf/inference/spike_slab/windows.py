@@ -188,10 +188,7 @@ def fit_windows(
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """As :func:`fit_spike_slab` for series of any length, in one window or in several.
-
-    ``smooth`` makes the smooth part of a window, given its rows.
-    """
+    """As :func:`fit_spike_slab` for any length, in windows; ``smooth`` is made of their rows."""
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
     cuts = np.linspace(0, n, 2 if n <= LONGEST else round(n / LENGTH) + 1).astype(int)[1:-1]
