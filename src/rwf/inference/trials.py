@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rwf._types import Array
 from rwf.inference.empirical_bayes import names_at_bounds
@@ -36,9 +37,12 @@ class Trial:
 
 
 def maximize_log_evidence(
-    objective: Objective, start: Array, bounds: Array, names: list[str], max_iter: int
+    objective: Objective, max_iter: int, *parameters: tuple[str, Array, ArrayLike]
 ) -> tuple[Array, Trial]:
-    """L-BFGS on a log evidence per row, from one initial value."""
+    """L-BFGS on a log evidence per row; ``parameters`` are names, initial values and bounds."""
+    start = np.concatenate([values for _, values, _ in parameters])
+    bounds = np.vstack([np.broadcast_to(limits, (len(v), 2)) for _, v, limits in parameters])
+    names = [f"{name} {i}" for name, values, _ in parameters for i in range(len(values))]
     begun = time.perf_counter()
     with one_blas_thread():
         top = maximize(

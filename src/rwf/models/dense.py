@@ -90,9 +90,6 @@ class DenseModel(GaussianModel):
         self._visit(X, visit)
         return values
 
-    def mean(self, X: Array) -> Array:
-        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
-
     def predict(self, X: Array) -> Prediction:
         mean, function, noise = np.empty((3, len(X), self.n_outputs))
         support = np.empty(len(X))

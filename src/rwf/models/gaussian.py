@@ -98,6 +98,9 @@ class GaussianModel(Model):
         """Whether the noise is of the size of the rounding error of a Gram matrix, or smaller."""
         return self.statistics.form == "root" or self.least_noise > HARDLY
 
+    def mean(self, X: Array) -> Array:
+        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
+
     def relative_noise(self, X: Array) -> Array:
         """v at inputs, shape (n,)."""
         return np.ones(len(X)) if self.noise is None else self.noise(X)

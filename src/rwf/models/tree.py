@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -43,17 +43,13 @@ class TreeHyperparameters:
     def collect(self, rows: Rows, noise: VarianceFunction | None = None) -> TreeMoments:
         """The moments of rows in standardised units, in one pass."""
         tree, k = self.tree, rows.n_outputs
-
-        def gather(parts: Iterable[Block]) -> TreeMoments:
-            return accumulate_tree(tree, parts, k)
-
         name = f"tree of {tree.n_features} columns and {k} outputs"
         seen = rows if noise is None else Mapped(rows, noise.on)
         return seen.total(
             RowSum(
                 name if noise is None else f"{name}, {noise.name}",
                 rows_at_once(tree),
-                gather,
+                lambda parts: accumulate_tree(tree, parts, k),
                 TreeMoments.__add__,
                 TreeMoments.sums,
                 lambda sums: TreeMoments.of_sums(tree, sums),
@@ -104,9 +100,6 @@ class TreeModel(GaussianModel):
 
     def times(self, X: Array, W: Array) -> Array:
         return np.concatenate([self.tree.times(part, W) for part in _blocks(X)])
-
-    def mean(self, X: Array) -> Array:
-        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
 
     def predict(self, X: Array) -> Prediction:
         parts = [self._predict(part) for part in _blocks(X)]

@@ -194,14 +194,13 @@ def climb_kernel(
         gradient = np.concatenate([e.log_noise, e.log_priors, e.theta + by_theta])
         return (e.value + prior) / n, gradient / n
 
-    start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
-    bounds = np.vstack(
-        [np.tile(LOG_NOISE_BOUNDS, (k, 1)), np.tile(LOG_PRIOR_BOUNDS, (t, 1)), shape.kernel.bounds]
+    v, report = maximize_log_evidence(
+        objective,
+        max_iter,
+        ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
+        ("prior variance of trend block", shape.log_trend, LOG_PRIOR_BOUNDS),
+        ("kernel parameter", shape.kernel.theta, shape.kernel.bounds),
     )
-    names = [f"noise variance {i}" for i in range(k)]
-    names += [f"prior variance of trend block {i}" for i in range(t)]
-    names += [f"kernel parameter {i}" for i in range(len(shape.kernel.theta))]
-    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 

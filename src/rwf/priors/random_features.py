@@ -242,18 +242,13 @@ def maximize_evidence(
         e = evidence(s.features, rows, groups, s.log_priors, s.log_noise)
         return e.value / n, np.concatenate([e.log_noise, e.log_priors[:b], e.theta]) / n
 
-    start = np.concatenate([shape.log_noise, shape.log_priors[:b], shape.features.theta])
-    bounds = np.vstack(
-        [
-            np.tile(LOG_NOISE_BOUNDS, (k, 1)),
-            np.tile(LOG_PRIOR_BOUNDS, (b, 1)),
-            shape.features.bounds,
-        ]
+    v, report = maximize_log_evidence(
+        objective,
+        max_iter,
+        ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
+        ("prior variance of block", shape.log_priors[:b], LOG_PRIOR_BOUNDS),
+        ("shape parameter", shape.features.theta, shape.features.bounds),
     )
-    names = [f"noise variance {i}" for i in range(k)]
-    names += [f"prior variance of block {g}" for g in range(b)]
-    names += [f"shape parameter {j}" for j in range(len(shape.features.theta))]
-    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 

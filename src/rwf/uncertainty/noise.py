@@ -8,7 +8,7 @@ rows that are weighted by 1/v.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,34 +21,13 @@ from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 if TYPE_CHECKING:
     from rwf.models.base import Prediction
+    from rwf.models.gaussian import GaussianModel
 
 MOST_INPUTS = 3  # input columns up to which "auto" considers heteroscedastic noise
 WORSE = 1.1  # by what factor squared leave-one-out errors may grow for the sake of densities
 
 
-class NoisyModel(Protocol):
-    """A model that can be fitted again with another noise."""
-
-    @property
-    def noise(self) -> VarianceFunction | None: ...
-
-    @property
-    def noise_levels(self) -> Array: ...
-
-    @property
-    def least_noise(self) -> float: ...
-
-    @property
-    def noise_free(self) -> bool: ...
-
-    def unbiased_rows(self, known: Block) -> Block: ...
-
-    def leave_one_out(self, rows: Block) -> Prediction: ...
-
-    def refit(self, rows: Rows, noise: VarianceFunction | None) -> Self: ...
-
-
-M = TypeVar("M", bound=NoisyModel)
+M = TypeVar("M", bound="GaussianModel")
 
 
 @dataclass(frozen=True)
@@ -111,13 +90,13 @@ NOISE_MODELS: dict[str, NoiseModel] = {
 class _Errors:
     """Leave-one-out errors of a model whose variances are calibrated by them."""
 
-    model: NoisyModel
+    model: GaussianModel
     rows: Block
     prediction: Prediction
     inflation: Array
 
     @classmethod
-    def of(cls, model: NoisyModel, scored: Block) -> _Errors:
+    def of(cls, model: GaussianModel, scored: Block) -> _Errors:
         rows = model.unbiased_rows(scored)
         p = model.leave_one_out(rows)
         calibration = Calibration((rows.y - p.mean) / np.sqrt(p.variance))
