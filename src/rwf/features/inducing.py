@@ -29,10 +29,7 @@ from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
-
-LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))
-"""For log ν: from rougher than an Ornstein-Uhlenbeck process to a single scale."""
-
+LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))  # for log ν
 MIXING_BOUNDS = (-5.0, 5.0)  # for entries of E: beyond, one column would replace another
 
 

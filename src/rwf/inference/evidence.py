@@ -22,9 +22,7 @@ from rwf.inference.moments import accumulate, accumulate_root, joint_rows, row_b
 from rwf.inference.posterior import Posterior, WeightPosterior
 from rwf.linalg.blas import multiply_rows
 
-TO_SPARE = 1e-6
-"""Share of the noise variance that moments resolve, up to which means need no refinement: their
-error is about 1e-8, and the evidence, which is flat there, is wrong by its square."""
+TO_SPARE = 1e-6  # share of the noise that moments resolve, up to which means need no refinement
 
 
 @dataclass(frozen=True)

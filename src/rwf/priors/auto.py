@@ -29,11 +29,7 @@ from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
 ROWS, HELD_OUT = 5000, 0.2  # rows on which priors compete, and the share of them that is held out
-
-HOPELESS = 0.3
-"""Nats per row by which a prior may be behind the best so far, with constant noise and one
-calibration factor. Beyond, no others are learned: they take long, and hardly ever make up for
-that."""
+HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
 
 
 @dataclass(frozen=True)

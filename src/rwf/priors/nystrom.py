@@ -41,11 +41,7 @@ LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11  # bounds of that jitter, relative
 
 EXACT_ROWS, CHEAP_ROWS = 1000, 500  # rows of the exact evidence, finally and in model selection
 COMPONENTS = 2500  # inducing inputs for more than ALL_ROWS rows
-
-MORE_COMPONENTS, MORE_ROWS = 5000, 20_000
-"""Inducing inputs where COMPONENTS miss more variance than the noise has, for up to so many rows:
-for more of them, a pass would take too long."""
-
+MORE_COMPONENTS, MORE_ROWS = 5000, 20_000  # if COMPONENTS miss too much, and for up to so many rows
 PROBES = 500  # rows at which the missing variance is measured
 MANY_BLOCKS = 3  # blocks of the kernel for few rows; many rows tell one block precisely
 

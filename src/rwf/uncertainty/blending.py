@@ -40,17 +40,10 @@ CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
 """In small tables the share grows up to ``LARGEST_SHARE``, to hold out ``CALIBRATION_ROWS``. With
 fewer than ``FEWEST_HELD_OUT`` rows there is no blend: the weights would overfit them."""
 
-NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)
-"""Candidates of :class:`LocalScale`: a factor of two or more apart, since nearer ones hardly
-differ. The last τ makes the scale constant."""
-
+NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)  # of :class:`LocalScale`
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # candidates for ρ, denser near one
 FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
-
-ROWS_PER_OBSERVATION = 4.0
-"""Held-out rows that count as one independent observation in the weights of experts: errors of
-rows close together are correlated, and the experts were calibrated on the same rows."""
-
+ROWS_PER_OBSERVATION = 4.0  # held-out rows per independent error: nearby ones are correlated
 DROPPED_WEIGHT = 0.01  # share of the weight below which the last experts are dropped, for speed
 STANDARD_ERRORS = 2.0  # by which a blend must raise the held-out log-likelihood
 BLOCK_ROWS = 50_000  # rows that are predicted together, which bounds the memory of a prediction

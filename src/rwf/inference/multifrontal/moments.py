@@ -24,9 +24,7 @@ from rwf.linalg.blas import call
 from rwf.linalg.cholesky import EPSILON, RESOLUTION
 from rwf.linalg.threads import in_parallel
 
-LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512
-"""Rows that are sorted and added at a time: at least so many, and so many per leaf, so that cells
-are small in space and yet have enough rows for fast products."""
+LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512  # rows added at a time: at least, and per leaf
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,7 @@ from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
 
 SLAB = 0.5  # scale of slab variances, in variances of y: atoms are as high as the signal
-
-NOISE = 0.01
-"""The scale of the prior of σ², as a share of what differences of neighbours suggest: these are
-mostly too large, and the prior is to be weak."""
-
+NOISE = 0.01  # scale of the prior of σ², as a share of what differences of neighbours suggest
 COPIES = 2  # atoms drawn near each active one during burn-in, which refine its place and scale
 EVENTS = 200  # births and deaths per sweep beyond which burn-in makes sweeps shorter
 LONGEST = 5000  # most distinct inputs of one dictionary: its cost grows with their square
