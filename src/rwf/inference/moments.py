@@ -23,7 +23,6 @@ from rwf.linalg.cholesky import (
     EPSILON,
     factor_gram,
     factor_rows,
-    gram_resolves_identity,
     resolvable_identity,
     stack_triangle,
 )
@@ -46,8 +45,6 @@ class Statistics(Protocol):
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float
     ) -> Posterior: ...
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool: ...
 
     def resolvable_noise(self, prior_variances: Array) -> float: ...
 
@@ -88,10 +85,6 @@ class Moments:
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Moments:
         n, log_volume = arrays["totals"].tolist()
         return cls(arrays["ZtZ"], arrays["Zty"], arrays["yty"], n, log_volume)
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
-        return gram_resolves_identity(self.ZtZ.diagonal() * prior_variances / noise_variance)
 
     def resolvable_noise(self, prior_variances: Array) -> float:
         """The smallest σ² that stands out of the rounding in G."""
@@ -144,9 +137,6 @@ class RootMoments:
     def from_arrays(cls, arrays: Mapping[str, Array]) -> RootMoments:
         n, n_outputs, log_volume = arrays["totals"].tolist()
         return cls(arrays["R"], n, int(n_outputs), log_volume)
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        return True
 
     def resolvable_noise(self, prior_variances: Array) -> float:
         return 0.0

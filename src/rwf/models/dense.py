@@ -59,14 +59,6 @@ class DenseModel(GaussianModel):
             for output in range(self.n_outputs)
         )
 
-    @property
-    def resolved(self) -> bool:
-        """Whether the statistics resolve the noise that was found."""
-        return all(
-            self.statistics.resolves(t.posterior.prior_variances, t.posterior.noise_variance)
-            for t in self.fits
-        )
-
     def unbiased_rows(self, known: Block) -> Block:
         """Rows that are no inducing inputs, which stay in the model; all, if too few are left."""
         if self.nystrom is None:

@@ -1,7 +1,6 @@
 """Moments of all rows in one of two forms: the cheaper one, and the more exact one.
 
-All of them add. Which one is good enough depends on the noise, and is found out by trying: see
-``resolves``.
+Both add. Which one is good enough depends on the noise, and is found out by trying.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from rwf.uncertainty.variance_function import VarianceFunction
 
 FORMS = ("gram", "root")
 DenseMoments: TypeAlias = Moments | RootMoments
-
-
 Accumulate: TypeAlias = Callable[[Features, Iterable[Block], int], DenseMoments]
 ACCUMULATE: dict[str, Accumulate] = {"gram": accumulate, "root": accumulate_root}
 FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {

@@ -61,6 +61,6 @@ class LearnedFeatures(LearnedPrior):
 def _resolved(model: DenseModel) -> bool:
     """Whether the statistics resolve the noise that was found with them."""
     try:
-        return model.resolved
+        return model.least_noise < 1.0
     except NotPositiveDefiniteError:
         return False

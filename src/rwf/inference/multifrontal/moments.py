@@ -100,10 +100,6 @@ class TreeMoments:
         median = float(np.median(self.column_energies * prior_variances))
         return EPSILON * widest * median / RESOLUTION
 
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        """Whether rounding stays far below the noise, so that the Gram form can be trusted."""
-        return self.resolvable_noise(prior_variances) < noise_variance
-
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float
     ) -> TreePosterior:

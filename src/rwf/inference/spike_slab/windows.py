@@ -78,10 +78,6 @@ class WindowedFit:
 
     windows: tuple[Window, ...]
 
-    @property
-    def converged(self) -> bool:
-        return all(window.fit.report.converged for window in self.windows)
-
     def collect(self, rows: Block) -> WindowMoments:
         """Moments of rows, window by window. They add."""
         return WindowMoments(
