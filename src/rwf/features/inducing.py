@@ -9,8 +9,8 @@ its Fourier transform :math:`|\omega|^2 e^{-|\omega|^2/2}` is that of ψ⋆ψ fo
 what random atoms of ψ with independent weights and uniform shifts tend to. The power law over
 scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
 
-u is x itself, or :math:`x(I + E_b)` with a mixing E of zero diagonal: then atoms may be narrow
-along any direction, and not along columns only.
+u is x itself, or for a full metric :math:`x(I + E_b)` with E of zero diagonal: then atoms may be
+narrow along any direction, and not along columns only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HatMixture:
 
     @property
     def lengths(self) -> Array:
-        """How far one column must move alone for Q to be one, shape (B, d): ℓ, if none is mixed."""
+        """How far one column must move alone for Q to be one, shape (B, d)."""
         slopes: Array = np.array([np.sum(self.matrix(b) ** 2, axis=1) for b in self._blocks])
         return slopes**-0.5
 

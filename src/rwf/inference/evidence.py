@@ -76,8 +76,7 @@ def evidence(
 ) -> Evidence:
     """The evidence of weighted rows under given features and variances, with all gradients.
 
-    One pass for the moments, nearly all of it ``syrk``, and one for the gradient, nearly all of it
-    ``gemm``. Each computes the features again, which is faster than reading them from memory.
+    Two passes compute the features, which is faster than reading them from memory.
     """
     p, k = features.n_features, len(log_noise)
     prior_variances, noise = np.exp(log_priors)[groups], np.exp(log_noise)

@@ -147,8 +147,7 @@ class Model(ABC):
 def scores(model: Model, rows: Block) -> Array:
     """Leave-one-out errors of rows over their predictive standard deviations, shape (n, k)."""
     p = model.leave_one_out(rows)
-    ratios: Array = (rows.y - p.mean) / np.sqrt(p.variance)
-    return ratios
+    return np.asarray((rows.y - p.mean) / np.sqrt(p.variance))
 
 
 def incompatible(what: str) -> IncompatibleModelsError:

@@ -65,11 +65,7 @@ class LocallyCalibrated(CorrectedModel):
         return self.errors
 
     def correction(self, X: Array, p: Prediction) -> Correction:
-        """c at inputs; at least one in gaps and beyond the data.
-
-        There the variance of f is larger than among the rows, or atoms carry little of it, and no
-        errors have shown that smaller variances would do.
-        """
+        """c at inputs; at least one in gaps and beyond the data, where no errors support less."""
         c = self.variance(X)[:, None]
         among = self.usual / np.maximum(p.function_variance, self.usual)
         among = np.minimum(among, p.support[:, None])

@@ -116,10 +116,10 @@ class DenseModel(GaussianModel):
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         Z, v = self._features(X), self.relative_noise(X)
-        remainders = self._remainder_covariance(X, Z)
+        lacking = self._lacking_covariance(X, Z)
         parts = []
         for output, t in enumerate(self.fits):
-            C = t.posterior.covariance(Z) + remainders[output]
+            C = t.posterior.covariance(Z) + lacking[output]
             if noise:
                 C[np.diag_indices(len(X))] += self._plain_noise[output] * v
             parts.append(C)
@@ -130,7 +130,7 @@ class DenseModel(GaussianModel):
     ) -> Array:
         Z = self._features(X)
         draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.fits]
-        for draw, root in zip(draws, self._remainder_roots(X, Z), strict=True):
+        for draw, root in zip(draws, self._lacking_roots(X, Z), strict=True):
             extra = rng.normal(size=draw.shape)
             draw += root @ extra if root.ndim == 2 else root[:, None] * extra
         if noise:
@@ -147,10 +147,9 @@ class DenseModel(GaussianModel):
         return np.asarray(self.features(X), dtype=np.float64)
 
     def _visit(self, X: Array, visit: Callable[[slice, Array, Array], None]) -> None:
-        """Call a function for blocks of rows, on all cores.
+        """Call a function of the rows, Z and room for as much again, block by block, on all cores.
 
-        It receives which rows they are, Z, and room for as much again. A core reuses the same
-        memory for all of its blocks, so little that it stays in cache.
+        A core reuses the same memory for all of its blocks, so little that it stays in cache.
         """
         size = block_rows(self._width, CHUNK_BYTES)
         starts = range(0, len(X), size)
@@ -201,14 +200,14 @@ class DenseModel(GaussianModel):
         lacking = np.column_stack([r.missing(energies) for r in self.reversions])
         return lacking, self.reversions[0].support(energies)
 
-    def _remainder_covariance(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_covariance(self, X: Array, Z: Array) -> list[Array]:
         """Covariance of the part of f that the features lack, of each output, shape (n, n)."""
         if self.nystrom is None:
             return [np.diag(column) for column in self._lacking(Z)[0].T]
         missing = self.nystrom.missing_covariance(X, Z)
         return [residual.share * missing for residual in self._residuals]
 
-    def _remainder_roots(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_roots(self, X: Array, Z: Array) -> list[Array]:
         """Square roots of these: matrices, or vectors where rows are independent."""
         if self.nystrom is None:
             return [*np.sqrt(self._lacking(Z)[0].T)]

@@ -43,8 +43,7 @@ MOST_DENSE = 8000  # feature columns beyond which one Gram matrix is too large
 MANY_ROWS = 20_000  # beyond which, in one or two columns, this solver is the default
 
 ROWS_PER_ATOM, MOST_COMPONENTS = {1: 1, 2: 2, 3: 4}, {1: 250_000, 2: 100_000, 3: 20_000}
-"""Rows for every atom, and most atoms, by the number of input columns: atoms in more columns
-overlap more, and cost more."""
+"""Rows for every atom, and most atoms, by input columns: atoms in more of them cost more."""
 
 LEAST_COMPONENTS = 100
 

@@ -85,7 +85,7 @@ class Nystrom(Prior):
             trend,
             some_rows(known, self.exact_rows, rng),
             rng,
-            n_starts=config.n_trials,
+            n_trials=config.n_trials,
             max_iter=config.max_iter,
             progress=task.progress,
         )
@@ -100,10 +100,10 @@ class Nystrom(Prior):
     def _induce(
         self, parameters: KernelParameters, trend: Stack | None, task: LearningTask
     ) -> Hyperparameters:
-        """As many inducing inputs as were asked for, or fewer that do as well."""
+        """The inducing inputs: ``n_components`` of them, or fewer that do as well."""
         known, rng = task.known, task.rng
         if task.config.n_components is None and task.n_components > ALL_ROWS:
-            few = project(parameters, trend, some_rows(known, COMPONENTS, rng).X)
+            few = induced(parameters, trend, some_rows(known, COMPONENTS, rng).X)
             missing = missing_variance(few, some_rows(known, PROBES, rng))
             noise = float(np.exp(parameters.log_noise.min()))
             task.progress(
@@ -111,7 +111,7 @@ class Nystrom(Prior):
             )
             if missing <= noise:
                 return few
-        return project(parameters, trend, some_rows(known, task.n_components, rng).X)
+        return induced(parameters, trend, some_rows(known, task.n_components, rng).X)
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,7 @@ class KernelParameters:
 def first_kernel(
     n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, full: bool = False
 ) -> KernelParameters:
-    """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span).
-
-    With ``full`` the metric is learned too, not just one length per column.
-    """
+    """Initial values: k(x, x) = 1, lengths √d (or one, in units of the largest span)."""
     kernel = HatMixture(
         log_variances=np.full(n_blocks, -np.log(n_blocks)),
         log_roughness=np.zeros(n_blocks),
@@ -142,7 +139,7 @@ def first_kernel(
 
 
 def other_kernel(first: KernelParameters, index: int, rng: np.random.Generator) -> KernelParameters:
-    """The index-th start: other lengths, jittered so that blocks come apart."""
+    """Initial values of the index-th trial: other lengths, jittered so that blocks come apart."""
     lengths = first.kernel.log_lengths
     n_blocks, d = lengths.shape
     if n_blocks > 1 or (index > 0 and d > LOW_DIMENSION):
@@ -161,7 +158,7 @@ def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
         off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
         value -= 0.5 * float(np.vdot(off, off)) / LENGTH_SPREAD**2
         by_theta[:, 2:last] = -off / LENGTH_SPREAD**2
-    mixed = theta[:, last:]  # nothing, if columns are not mixed
+    mixed = theta[:, last:]  # nothing, unless the metric is full
     value -= 0.5 * float(np.vdot(mixed, mixed)) / MIXING_SPREAD**2
     by_theta[:, last:] = -mixed / MIXING_SPREAD**2
     return value, by_theta.ravel()
@@ -170,12 +167,7 @@ def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
 def climb_kernel(
     shape: KernelParameters, trend: Stack | None, rows: Block, max_iter: int
 ) -> tuple[KernelParameters, Trial]:
-    """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
-
-    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together, and where
-    columns are mixed another keeps them apart; log densities of priors are then part of what is
-    reported as evidence.
-    """
+    """L-BFGS on the exact evidence of the rows, times the kernel's prior, over all parameters."""
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
     groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
@@ -206,13 +198,13 @@ def learn_kernel(
     rows: Block,
     rng: np.random.Generator,
     *,
-    n_starts: int,
+    n_trials: int,
     max_iter: int,
     progress: Progress,
 ) -> tuple[KernelParameters, list[Trial]]:
-    """The kernel of highest evidence on these rows, among several starts."""
+    """The kernel of highest evidence on these rows, among several trials."""
     return best_of(
-        [other_kernel(first, index, rng) for index in range(n_starts)],
+        [other_kernel(first, index, rng) for index in range(n_trials)],
         lambda shape, iterations: climb_kernel(shape, trend, rows, iterations),
         max_iter=max_iter,
         share=3,
@@ -220,8 +212,8 @@ def learn_kernel(
     )
 
 
-def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyperparameters:
-    """Features with an atom at every centre, and the variances to start tuning from."""
+def induced(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyperparameters:
+    """Features with an atom at every centre, and initial variances."""
     kernel = shape.kernel
     hidden = HIDDEN * float(np.exp(shape.log_noise.min())) / kernel.diagonal
     jitter = float(np.clip(hidden, SMALLEST_JITTER, LARGEST_JITTER)) * kernel.diagonal
@@ -231,7 +223,7 @@ def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyp
 
 
 def missing_variance(shape: Hyperparameters, rows: Block) -> float:
-    """The mean over rows of k(x, x) - ‖z(x)‖², which the atoms of projected features miss."""
+    """The mean over rows of k(x, x) - ‖z(x)‖², which the inducing rows miss."""
     atoms = shape.features.maps[0]
     assert isinstance(atoms, NystromFeatures)
     return float(atoms.missing(np.asarray(atoms(rows.X))).mean())

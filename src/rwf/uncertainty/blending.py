@@ -190,8 +190,7 @@ def learn_output_blend(
 ) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
-    X and y are all training rows, ``held`` has the indices of those of :func:`held_out_rows`, and
-    ``unseen`` the model's leave-one-out predictions of these.
+    Of all rows X and y, ``held`` are held out, and ``unseen`` the model's predictions of these.
     """
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None

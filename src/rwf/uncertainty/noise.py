@@ -148,10 +148,7 @@ def _is_clear(gain: Array, noise: VarianceFunction) -> bool:
 
 
 def _better(plain: M, varying: M, scored: Block) -> M:
-    """The heteroscedastic model if densities clearly favour it, and its means are no worse.
-
-    What a model misses of a signal looks like noise, and treated as such it is missed even more.
-    """
+    """The heteroscedastic model if densities favour it, and its means do not miss more signal."""
     assert varying.noise is not None
     a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
     if b.squared > WORSE * a.squared:

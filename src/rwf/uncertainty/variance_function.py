@@ -71,10 +71,9 @@ def learn_variance(
     coarse: int = COARSE,
     least: float = 0.0,
 ) -> VarianceFunction:
-    """Fit v to leave-one-out errors of rows, given their function variances, both shape (n, k).
+    """Fit v ≥ ``least`` to leave-one-out errors, given their function variances, shape (n, k).
 
-    There are ``coarse`` local features per input column, beside a linear trend, and ``least`` is a
-    lower bound of v.
+    Features are a linear trend and ``coarse`` local ones per input column.
     """
     X, weights, d = rows.X, rows.weights, rows.X.shape[1]
     local = draw_lattice(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()

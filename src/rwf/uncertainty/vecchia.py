@@ -162,10 +162,9 @@ class VecchiaGP:
 def learn_vecchia_gp(
     X: Array, values: Array, rng: np.random.Generator, n_neighbors: int = NEIGHBORS
 ) -> VecchiaGP:
-    """Learn all parameters from two or more rows, whose values have mean zero.
+    """All parameters that maximise the density of target rows given their neighbors.
 
-    For every order, lengths, amplitude and nugget maximise the mean log density of the target rows
-    given their neighbors; the order with the highest is taken.
+    There are two or more rows, whose values have mean zero.
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0

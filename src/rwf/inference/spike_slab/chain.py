@@ -88,10 +88,9 @@ class Chain:
         self.state = ChainState(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
 
     def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
-        """Find the posterior: first by growth, then also near active atoms.
+        """Find the posterior, with the dense part fitted again for every dictionary.
 
-        The dense part is fitted again for every dictionary. More active atoms than ``most`` are an
-        error, because their sweeps would take too long.
+        More active atoms than ``most`` are an error: their sweeps would take too long.
         """
         for index in range(dictionaries):
             task, state = self.task, self.state

@@ -47,9 +47,8 @@ class DensePart:
     def of(cls, smooth: Smooth | None, noise_variance: float) -> Self:
         """The constant, and the smooth part with its own prior variances."""
         if smooth is None:
-            return cls(
-                Stack((ConstantFeatures(),)), np.array([CONSTANT_RATIO]), np.zeros(1, dtype=np.intp)
-            )
+            constant, group = Stack((ConstantFeatures(),)), np.zeros(1, dtype=np.intp)
+            return cls(constant, np.array([CONSTANT_RATIO]), group)
         ratios = np.append(CONSTANT_RATIO, smooth.prior_variances / noise_variance)
         groups = np.append(0, 1 + smooth.groups)
         return cls(Stack((ConstantFeatures(), *smooth.features.maps)), ratios, groups)

@@ -86,11 +86,7 @@ class Mixture:
         return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
 
     def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Marginals:
-        r"""Predictions of training rows as if each were unseen.
-
-        A draw is the less likely without a row the better it predicts it: its share is in
-        proportion to 1/p(y_i | other rows, draw).
-        """
+        """Leave-one-out predictions: a draw's share at row i is ∝ 1/p(y_i | other rows, draw)."""
         left = [p.leave_one_out(Z[:, c], y, weights) for c, p in self._parts()]
         noise = np.array([draw.noise_variance for draw in self.draws])[:, None]
         means, variances = (np.stack([getattr(q, name) for q in left]) for name in _FIELDS)

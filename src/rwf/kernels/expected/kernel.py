@@ -130,8 +130,7 @@ class ExpectedKernel:
     def slopes(self, X: ArrayLike, by: Array) -> tuple[Array, Array]:
         """k at all pairs of rows, and its derivatives by log ℓ in directions ``by``, shape (p, d).
 
-        The derivatives, shape (n, n, p), are central differences. Both ends use the order at which
-        k converged, so that their difference is smooth in ℓ.
+        Both ends of a central difference use the order at which k converged: it is smooth in ℓ.
         """
         K, order = self._converged(self._pairs(X, None, every=True))
         slopes = np.empty((*K.shape, len(by)))
