@@ -19,7 +19,7 @@ from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.statistics import DenseMoments, collect, no_rows
+from rwf.models.statistics import ACCUMULATE, DenseMoments, collect
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 from rwf.uncertainty.extrapolation import NystromResidual, block_energies
 from rwf.uncertainty.variance_function import VarianceFunction
@@ -71,7 +71,7 @@ class DenseModel(GaussianModel):
         return collect(self.hyperparameters, rows, self.statistics.form, noise)
 
     def no_statistics(self) -> DenseMoments:
-        return no_rows(self.statistics.form, self.features, self.n_outputs)
+        return ACCUMULATE[self.statistics.form](self.features, (), self.n_outputs)
 
     def times(self, X: Array, W: Array) -> Array:
         values = np.empty((len(X), W.shape[1]))

@@ -114,7 +114,8 @@ class SpikeSlabModel(Model):
     @cached_property
     def _signal_variances(self) -> Array:
         """The variance of f over the rows, shape (k,)."""
-        totals = [_mean_square(moments) for moments in self.moments]
+        parts = [moments.parts for moments in self.moments]  # of all windows; y is centred
+        totals = [sum(float(m.yty[0]) for m in p) / sum(m.n for m in p) for p in parts]
         noise = [posterior.noise_variance for posterior in self._posteriors]
         return np.maximum(np.array(totals) - noise, 0.0)
 
@@ -175,11 +176,6 @@ class SpikeSlabModel(Model):
             raise incompatible("atoms")
         total = tuple(a + b for a, b in zip(self.moments, other.moments, strict=True))
         return replace(self, moments=total, total_weight=self.n_rows + other.n_rows)
-
-
-def _mean_square(moments: WindowMoments) -> float:
-    """Of y, which is centred, over the rows of all windows."""
-    return sum(float(part.yty[0]) for part in moments.parts) / sum(p.n for p in moments.parts)
 
 
 def _outputs(rows: Block) -> list[Block]:

@@ -27,11 +27,6 @@ FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {
 }
 
 
-def no_rows(form: str, features: Features, n_outputs: int) -> DenseMoments:
-    """The moments to which others are added first."""
-    return ACCUMULATE[form](features, (), n_outputs)
-
-
 def collect(
     hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
 ) -> DenseMoments:
