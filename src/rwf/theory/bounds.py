@@ -100,7 +100,7 @@ def require_positive(**values: float) -> None:
         if not value > 0:
             raise ValueError(f"{name}={value!r} must be positive.")
         if name == "delta" and value >= 1:
-            raise ValueError(f"delta={value!r} is a probability of failure: give less than one.")
+            raise ValueError(f"delta={value!r} is a probability: give one between 0 and 1.")
 
 
 def _tail(c: FeatureConstants) -> Callable[[float], float]:
