@@ -38,10 +38,7 @@ def step_function(x: Array, levels: Sequence[float] = FIVE_PLATEAUS) -> Array:
 
 
 def multi_step(
-    n: int,
-    rng: np.random.Generator,
-    noise: float = 0.05,
-    levels: Sequence[float] = FIVE_PLATEAUS,
+    n: int, rng: np.random.Generator, noise: float = 0.05, levels: Sequence[float] = FIVE_PLATEAUS
 ) -> Sample:
     """n rows of :func:`step_function`, x uniform on [0, 1], plus Gaussian noise.
 
@@ -101,12 +98,7 @@ DONOHO_JOHNSTONE: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
 
 
 def donoho_johnstone(
-    name: str,
-    rng: np.random.Generator,
-    n: int = 2048,
-    snr: float = 7.0,
-    *,
-    regular: bool = True,
+    name: str, rng: np.random.Generator, n: int = 2048, snr: float = 7.0, *, regular: bool = True
 ) -> Sample:
     """n rows of one of :data:`DONOHO_JOHNSTONE` in noise of standard deviation one.
 

@@ -23,11 +23,11 @@ from rwf.priors.nystrom import (
     KernelParameters,
     climb_kernel,
     first_kernel,
+    induced,
     kernel_prior,
     learn_kernel,
     missing_variance,
     other_kernel,
-    project,
 )
 from rwf.uncertainty.extrapolation import NystromResidual
 
@@ -162,7 +162,7 @@ def test_the_jitter_hides_only_what_is_far_below_the_noise(rng):
     kernel, rows, trend = make_problem(rng)
     for noise in (1e-1, 1e-7):
         shape = KernelParameters(kernel, np.zeros(2), np.log([noise]))
-        atoms = project(shape, trend, rows.X).features.maps[0]
+        atoms = induced(shape, trend, rows.X).features.maps[0]
         assert atoms.jitter <= max(1e-3 * noise, 1e-11 * kernel.diagonal) * 1.01
 
 
@@ -232,7 +232,7 @@ def test_many_length_scales_do_not_follow_the_noise(rng):
 def test_the_variance_that_atoms_miss_falls_to_zero_at_their_centres(rng):
     kernel, rows, trend = make_problem(rng)
     shape = KernelParameters(kernel, np.zeros(2), np.array([-3.0]))
-    few, all_of_them = (project(shape, trend, rows.X[:m]) for m in (5, 30))
+    few, all_of_them = (induced(shape, trend, rows.X[:m]) for m in (5, 30))
     K, K_T = kernel(rows.X, rows.X), kernel(rows.X, rows.X[:5])
     reached = np.einsum("nm,mn->n", K_T, np.linalg.solve(K[:5, :5], K_T.T))
     assert_allclose(missing_variance(few, rows), np.mean(kernel.diagonal - reached), rtol=1e-5)
@@ -254,13 +254,13 @@ def test_the_best_start_is_chosen_and_all_are_reported(rng):
     rows = Block(X, np.sin(40 * X), np.ones(60))
     first = first_kernel(1, 1, [], 1, ard=True)
     messages = []
-    shape, starts = learn_kernel(
-        first, None, rows, rng, n_starts=3, max_iter=12, progress=messages.append
+    shape, trials = learn_kernel(
+        first, None, rows, rng, n_trials=3, max_iter=12, progress=messages.append
     )
-    chosen = [s for s in starts if s.chosen]
-    assert len(starts) == 3
+    chosen = [s for s in trials if s.chosen]
+    assert len(trials) == 3
     assert len(messages) >= 3
-    assert chosen[0].log_evidence_per_row == max(s.log_evidence_per_row for s in starts)
+    assert chosen[0].log_evidence_per_row == max(s.log_evidence_per_row for s in trials)
     value = exact_evidence(
         shape.kernel, rows, np.empty((60, 0)), np.empty(0, int), np.empty(0), shape.log_noise
     ).value

@@ -1,4 +1,4 @@
-"""Learning the shape: several starts, the best kept, all reported, always uphill."""
+"""Learning the shape: several trials, the best kept, all reported, always uphill."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def test_climbing_raises_the_evidence_and_finds_the_relevant_column(rng):
     assert lengths[0] < lengths[1]
 
 
-def test_the_best_of_all_starts_is_chosen_and_every_start_is_reported(rng):
+def test_the_best_of_all_trials_is_chosen_and_every_start_is_reported(rng):
     rows = rows_of(rng, d=1)
-    shape, starts = learn_hyperparameters(
-        FAMILIES, rows, rng, n_features=40, n_starts=3, max_iter=24
+    shape, trials = learn_hyperparameters(
+        FAMILIES, rows, rng, n_features=40, n_trials=3, max_iter=24
     )
-    chosen = [s for s in starts if s.chosen]
-    assert len(starts) == 3
+    chosen = [s for s in trials if s.chosen]
+    assert len(trials) == 3
     assert len(chosen) == 1
-    assert chosen[0].log_evidence_per_row == max(s.log_evidence_per_row for s in starts)
+    assert chosen[0].log_evidence_per_row == max(s.log_evidence_per_row for s in trials)
     assert_allclose(value(shape, rows), chosen[0].log_evidence_per_row, rtol=1e-9)
 
 
@@ -72,7 +72,7 @@ def test_atoms_are_not_drawn_again_while_learning(rng):
 
 
 @pytest.mark.parametrize("d", [1, 5])
-def test_starts_differ_in_their_lengths_only(d, rng):
+def test_trials_differ_in_their_lengths_only(d, rng):
     rows = rows_of(rng, d=d)
     first = first_hyperparameters(FAMILIES, draw_stack(FAMILIES, 20, rows.X, rng), 1)
     second = restart(first, 1, d, rng)

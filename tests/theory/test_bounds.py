@@ -262,7 +262,7 @@ def test_bad_arguments_are_refused():
         bound.failure(0, 10)
     with pytest.raises(ValueError, match="n_atoms=0 must be positive"):
         bound.error(0, 0.1)
-    with pytest.raises(ValueError, match="give less than one"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         bound.atoms(0.1, 1.0)
     with pytest.raises(ValueError, match="use 'proved' or 'paper'"):
         variance_bound(SMOOTH, 10, "printed")

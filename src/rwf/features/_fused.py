@@ -18,11 +18,8 @@ from rwf.features._fused_math import FAST, compiled, cos_sin, exp, wide
 from rwf.features.atoms import HAT, SQUARED_DISTANCE
 from rwf.wavelets.base import TAIL
 
-MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2
-"""Formulas of :func:`oriented`."""
-
-TILE_ENTRIES = 2048
-"""Coordinates of the columns taken at a time: half of a first-level cache of 32 KiB."""
+MORLET, COMPLEX_MORLET, EDGE = 0, 1, 2  # formulas of :func:`oriented`
+TILE_ENTRIES = 2048  # coordinates taken at a time: half of a first-level cache of 32 KiB
 
 
 @njit(inline="always")
@@ -149,10 +146,7 @@ def oriented(
 def ridge(
     X: Any, tT: Any, wT: Any, inverse: Any, factor: Any, profile: Any, out: Any, stride: int
 ) -> None:
-    """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j.
-
-    Profiles are those of :func:`radial`, or p itself.
-    """
+    """out_ij = factor_j f(p_ij²) with p = w_j·(x - t_j)/s_j and f as in :func:`radial`, or p."""
     wide()
     tile = _tile(X)
     q, work = np.empty(tile), np.empty(tile)

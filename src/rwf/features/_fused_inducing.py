@@ -13,8 +13,7 @@ import numpy as np
 from rwf.features._fused import _squared_distances, _tile
 from rwf.features._fused_math import compiled, exp, wide
 
-NEGLIGIBLE = 1e-20
-"""An exponential below this is dropped before it is squared, or it would become a denormal."""
+NEGLIGIBLE = 1e-20  # a smaller exponential is dropped: its square would be a denormal
 
 
 @compiled

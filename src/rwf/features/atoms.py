@@ -19,8 +19,7 @@ from rwf.features.base import LOG_LENGTH_BOUNDS, Fills
 from rwf.wavelets import CompactHat, MexicanHat, TensorWavelet, Wavelet
 from rwf.wavelets.measure import Measure
 
-LOG_WIDTH_BOUNDS = (-7.0, 3.0)
-"""Bounds of η: from one scale in all to scales over 29 octaves."""
+LOG_WIDTH_BOUNDS = (-7.0, 3.0)  # bounds of η: from one scale in all to scales over 29 octaves
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,8 @@ class Atoms:
         return np.concatenate([lengths, [width]])
 
 
-SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2
-"""Formulas of the fused loops over radial profiles: q itself, or a hat of it."""
-
-Profile = tuple[int, float, int]
-"""A formula, and the curvature and the order of its hat."""
+SQUARED_DISTANCE, HAT, COMPACT_HAT = 0, 1, 2  # formulas of the fused loops: q, or a hat of it
+Profile = tuple[int, float, int]  # a formula, and the curvature and the order of its hat
 
 
 def hat_profile(wavelet: Wavelet, d: int) -> Profile | None:
@@ -168,16 +164,9 @@ class AtomGradient:
 
 
 def by_distance(H: Array, Q: Array, A: Array, T: Array, inverse: Array) -> AtomGradient:
-    r"""Through q = Σ_k ((a_k - t_k)/s)², in scaled coordinates.
+    """Through q = Σ_k ((a_k - t_k)/s)², with A = X/ℓ, T = t/ℓ, 1/s, and H the gradient by q.
 
     Its derivatives are ∂q/∂log s = -2q and ∂q/∂log ℓ_k = -2u_k².
-
-    Args:
-        H: gradient by q, shape (n, m).
-        Q: q, shape (n, m).
-        A: rows divided by ℓ, shape (n, d).
-        T: shifts divided by ℓ, shape (m, d).
-        inverse: 1/s, shape (m,).
     """
     log_scales = -2 * np.einsum("nm,nm->m", H, Q)
     H = H * inverse**2

@@ -20,8 +20,7 @@ from numpy.lib.stride_tricks import as_strided
 from rwf._types import Array, FloatArray, IntArray
 from rwf.wavelets import Wavelet
 
-LOG_LENGTH_BOUNDS = (-12.0, 9.0)
-"""Bounds of log length-scales, for inputs of unit spread: from rounding errors to flat."""
+LOG_LENGTH_BOUNDS = (-12.0, 9.0)  # for inputs of unit spread: from rounding errors to flat
 
 
 class Features(Protocol):
@@ -30,50 +29,38 @@ class Features(Protocol):
     @property
     def n_features(self) -> int:
         """p, the number of columns."""
-        ...
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Z, shape (n, p), in the precision of X."""
-        ...
 
     def into(self, X: FloatArray, out: FloatArray) -> None:
         """Write Z into ``out``, in its precision; its rows may stand apart, their entries not."""
-        ...
 
 
 class FeatureMap(Features, Protocol):
-    """x ↦ z(x), with shape parameters θ on a log scale.
-
-    The first ``n_lengths`` of them are lengths.
-    """
+    """x ↦ z(x), with shape parameters θ on a log scale, of which the first are lengths."""
 
     @property
     def theta(self) -> Array:
         """θ, logarithms of the shape parameters."""
-        ...
 
     @property
     def n_lengths(self) -> int:
         """How many leading entries of θ are logarithms of length-scales."""
-        ...
 
     @property
     def local(self) -> bool:
         """Whether columns vanish far from their atoms, and the prior's variance with them."""
-        ...
 
     @property
     def bounds(self) -> Array:
         """Lower and upper bound of each entry of θ, shape (len(θ), 2)."""
-        ...
 
     def with_theta(self, theta: Array) -> Self:
         """The same base draws with other shape parameters."""
-        ...
 
     def pull_back(self, X: Array, R: Array) -> Array:
         r"""Σ R_nj ∂Z_nj/∂θ for a gradient R with respect to Z, shape (n, p)."""
-        ...
 
 
 class Fills:
@@ -100,11 +87,9 @@ class AtomMap(FeatureMap, Protocol):
     @property
     def n_atoms(self) -> int:
         """m, the number of atoms."""
-        ...
 
     def take(self, which: IntArray) -> Self:
         """Some of the atoms."""
-        ...
 
 
 @runtime_checkable
@@ -114,12 +99,10 @@ class PlacedMap(AtomMap, Protocol):
     @property
     def widths(self) -> Array:
         """The width of every atom in every column of X, shape (m, d)."""
-        ...
 
     @property
     def shifts(self) -> Array:
         """t, shape (m, d)."""
-        ...
 
 
 @runtime_checkable
@@ -132,7 +115,6 @@ class WaveletMap(PlacedMap, Protocol):
     @property
     def factors(self) -> Array:
         """What the wavelet is multiplied by, shape (m,)."""
-        ...
 
 
 class Family(Protocol):
@@ -150,7 +132,6 @@ class Family(Protocol):
 
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> FeatureMap:
         """A map with about ``n_features`` columns, placed on the rows X."""
-        ...
 
 
 def memory(rows: FloatArray) -> tuple[FloatArray, int]:

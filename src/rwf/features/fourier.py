@@ -21,8 +21,7 @@ from rwf.features.base import LOG_LENGTH_BOUNDS, Fills, memory, row_chunks
 DEGREES_OF_FREEDOM = {"se": None, "matern12": 1, "matern32": 3, "matern52": 5}
 """2ν of each spectral measure; the squared exponential is the limit ν → ∞."""
 
-LARGEST_PHASE = 1e8
-"""Beyond this the fused cosines lose their range reduction, and those of numpy are used."""
+LARGEST_PHASE = 1e8  # beyond, the fused cosines are inexact, and numpy's are used
 
 
 @dataclass(frozen=True)

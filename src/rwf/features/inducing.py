@@ -9,8 +9,8 @@ its Fourier transform :math:`|\omega|^2 e^{-|\omega|^2/2}` is that of ψ⋆ψ fo
 what random atoms of ψ with independent weights and uniform shifts tend to. The power law over
 scales is p(s); it makes k a band-limited Matérn kernel of smoothness ν.
 
-u is x itself, or :math:`x(I + E_b)` with a mixing E of zero diagonal: then atoms may be narrow
-along any direction, and not along columns only.
+u is x itself, or for a full metric :math:`x(I + E_b)` with E of zero diagonal: then atoms may be
+narrow along any direction, and not along columns only.
 """
 
 from __future__ import annotations
@@ -27,17 +27,10 @@ from rwf.features.trend import Shapeless
 from rwf.linalg.cholesky import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 
-LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)
-"""log s_j: four octaves in steps of half an octave, which are close enough for a smooth sum."""
-
-LOG_VARIANCE_BOUNDS = (-18.0, 18.0)
-"""For log a², as for the prior variances of columns."""
-
-LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))
-"""For log ν: from rougher than an Ornstein-Uhlenbeck process to a single scale."""
-
-MIXING_BOUNDS = (-5.0, 5.0)
-"""For entries of E, with inputs of unit spread: beyond, one column would only replace another."""
+LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
+LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
+LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))  # for log ν
+MIXING_BOUNDS = (-5.0, 5.0)  # for entries of E: beyond, one column would replace another
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class HatMixture:
 
     @property
     def lengths(self) -> Array:
-        """How far one column must move alone for Q to be one, shape (B, d): ℓ, if none is mixed."""
+        """How far one column must move alone for Q to be one, shape (B, d)."""
         slopes: Array = np.array([np.sum(self.matrix(b) ** 2, axis=1) for b in self._blocks])
         return slopes**-0.5
 

@@ -15,28 +15,16 @@ from rwf._types import Array
 from rwf.features.local import LocalAtoms
 from rwf.wavelets import Wavelet
 
-DENSITY = {1: 2.0, 2: 1.25, 3: 1.0}
-"""Atoms per scale length in every column, by the number of columns: in more, the same density would
-cost too many atoms."""
-
-LEAST_ROWS = 8
-"""Rows in reach that an atom needs, or its weight would be known from the prior alone."""
-
-REACH = 2.0
-"""The reach of an atom in scales, where its envelope is still large; atoms begin half of that
-beyond the data."""
-
-COARSEST = 2.0 ** np.linspace(0.0, -1.0, 9)
-"""Coarsest scales to choose from within one octave, as a share of half the span."""
+DENSITY = {1: 2.0, 2: 1.25, 3: 1.0}  # atoms per scale length by d: in more columns they cost more
+LEAST_ROWS = 8  # rows in reach of an atom: with fewer the prior alone gives its weight
+REACH = 2.0  # of an atom, in scales; atoms begin half of that beyond the data
+COARSEST = 2.0 ** np.linspace(0.0, -1.0, 9)  # coarsest scales to try, over half the span
 
 
 def draw_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
-    """At most ``n_features`` atoms, as fine as that number and the rows X allow.
-
-    Of several coarsest scales, the one that uses most of the number is taken.
-    """
+    """At most ``n_features`` atoms, as fine as that number and the rows X allow."""
     half = 0.5 * float(np.ptp(X, axis=0).max())
     half = half if half > 0 else 1.0
     tree = cKDTree(X)

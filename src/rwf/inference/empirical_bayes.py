@@ -15,21 +15,11 @@ from rwf.inference.optimize import maximize
 from rwf.inference.posterior import Posterior
 from rwf.linalg.threads import one_blas_thread
 
-LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)
-"""For targets of unit variance: from exact data to noise that hides any signal."""
-
-LOG_PRIOR_BOUNDS = (-18.0, 18.0)
-"""e^±18 ≈ 10^±8: beyond, a group is absent, or its prior is as good as flat."""
-
-MANY_COLUMNS = 1000
-"""From so many columns on, more threads make a Cholesky factor faster."""
-
-MANY_GROUPS = 12
-"""From so many prior variances on, the fixed point takes over from L-BFGS."""
-
-SHRINKAGE = 1e-3
-"""Well-determined weights that the mean of its block counts for in a group's variance: so few that
-it matters only to groups that the rows say nothing about."""
+LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)  # from exact data to noise that hides any signal
+LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is as good as flat
+MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
+MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over from L-BFGS
+SHRINKAGE = 1e-3  # κ, weights that a block counts for: it matters to groups without rows
 
 STEEP, FIRST_STEPS = 0.1, 3
 """While the slope of the evidence per row by log σ² is steeper, the first step of L-BFGS would
@@ -74,16 +64,8 @@ def empirical_bayes(
 ) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
-    A few variances are found by L-BFGS, many by a fixed point.
-
-    Args:
-        statistics: the moments of the rows.
-        output: which output.
-        groups: the group of every column, shape (p,).
-        start: initial variances.
-        parents: the block of every group, shape (G,), if groups are parts of blocks.
-        learn_priors: whether prior variances are fitted, or the noise alone.
-        max_iter: steps of L-BFGS.
+    A few variances are found by ``max_iter`` steps of L-BFGS, many by a fixed point. ``groups`` has
+    the group of every column, and ``parents`` the block of every group, if these are its parts.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)

@@ -22,9 +22,7 @@ from rwf.inference.moments import accumulate, accumulate_root, joint_rows, row_b
 from rwf.inference.posterior import Posterior, WeightPosterior
 from rwf.linalg.blas import multiply_rows
 
-TO_SPARE = 1e-6
-"""Share of the noise variance that moments resolve, up to which means need no refinement: their
-error is about 1e-8, and the evidence, which is flat there, is wrong by its square."""
+TO_SPARE = 1e-6  # share of the noise that moments resolve, up to which means need no refinement
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,7 @@ def evidence(
 ) -> Evidence:
     """The evidence of weighted rows under given features and variances, with all gradients.
 
-    One pass for the moments, nearly all of it ``syrk``, and one for the gradient, nearly all of it
-    ``gemm``. Each computes the features again, which is faster than reading them from memory.
+    Two passes compute the features, which is faster than reading them from memory.
     """
     p, k = features.n_features, len(log_noise)
     prior_variances, noise = np.exp(log_priors)[groups], np.exp(log_noise)
@@ -117,10 +114,7 @@ def _posteriors(
     noise: Array,
     buffer: Array,
 ) -> list[Posterior]:
-    """p(w | y) of every output, by the cheapest form of the moments that resolves the noise.
-
-    Where it is resolved with less to spare, a pass over the rows refines the means.
-    """
+    """p(w | y) of every output, by the cheapest form of the moments that resolves the noise."""
     k, p = len(noise), features.n_features
     moments = accumulate(features, [rows], k)
     floor = moments.resolvable_noise(prior_variances) / float(noise.min())

@@ -36,16 +36,7 @@ def exact_evidence(
     log_priors: Array,
     log_noise: Array,
 ) -> Evidence:
-    """The evidence of weighted rows, with all gradients.
-
-    Args:
-        kernel: k.
-        rows: inputs, targets and weights.
-        trend: columns Z of the trend at the rows, shape (n, q).
-        groups: the group of each column of the trend, shape (q,).
-        log_priors: log prior variance of each group.
-        log_noise: log σ² of each output, shape (k,).
-    """
+    """The evidence of weighted rows, with all gradients; ``groups`` are those of Z's columns."""
     n, weights = len(rows), rows.weights
     scaled = trend * np.exp(0.5 * log_priors)[groups]
     K = kernel(rows.X, rows.X) + scaled @ scaled.T

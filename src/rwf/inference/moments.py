@@ -23,14 +23,12 @@ from rwf.linalg.cholesky import (
     EPSILON,
     factor_gram,
     factor_rows,
-    gram_resolves_identity,
     resolvable_identity,
     stack_triangle,
 )
 from rwf.linalg.threads import one_blas_thread
 
-CHUNK_BYTES = 4 * 2**20
-"""Memory of the rows that are multiplied at a time: small enough to stay in the cache."""
+CHUNK_BYTES = 4 * 2**20  # memory of the rows multiplied at a time, which stays in the cache
 
 
 class Statistics(Protocol):
@@ -47,8 +45,6 @@ class Statistics(Protocol):
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float
     ) -> Posterior: ...
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool: ...
 
     def resolvable_noise(self, prior_variances: Array) -> float: ...
 
@@ -90,10 +86,6 @@ class Moments:
         n, log_volume = arrays["totals"].tolist()
         return cls(arrays["ZtZ"], arrays["Zty"], arrays["yty"], n, log_volume)
 
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        """Whether rounding in G stays far below the noise, so that the Gram form can be trusted."""
-        return gram_resolves_identity(self.ZtZ.diagonal() * prior_variances / noise_variance)
-
     def resolvable_noise(self, prior_variances: Array) -> float:
         """The smallest σ² that stands out of the rounding in G."""
         return resolvable_identity(self.ZtZ.diagonal() * prior_variances)
@@ -124,9 +116,7 @@ class RootMoments:
     """Square-root form."""
 
     form: ClassVar[str] = "root"
-    R: Annotated[
-        Array, "q q"
-    ]  # upper triangle of the QR decomposition of [Z y], shape (p + k, p + k)
+    R: Annotated[Array, "q q"]  # upper triangle of the QR of [Z y], shape (p + k, p + k)
     n: float  # number of rows, or their total weight
     n_outputs: int  # k
     log_volume: float = 0.0  # Σ log v of the rows, where their noise varies
@@ -147,9 +137,6 @@ class RootMoments:
     def from_arrays(cls, arrays: Mapping[str, Array]) -> RootMoments:
         n, n_outputs, log_volume = arrays["totals"].tolist()
         return cls(arrays["R"], n, int(n_outputs), log_volume)
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        return True
 
     def resolvable_noise(self, prior_variances: Array) -> float:
         return 0.0

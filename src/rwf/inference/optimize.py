@@ -10,8 +10,7 @@ from scipy.optimize import Bounds, minimize
 
 from rwf._types import Array
 
-Objective = Callable[[Array], tuple[float, Array]]
-"""x ↦ (f(x), ∇f(x))."""
+Objective = Callable[[Array], tuple[float, Array]]  # x ↦ (f(x), ∇f(x))
 
 
 @dataclass(frozen=True)

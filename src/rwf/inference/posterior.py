@@ -100,10 +100,7 @@ class Posterior(WeightPosterior):
         return V
 
     def predict(self, Z: Array, noise: Array | float = 1.0, room: Array | None = None) -> Marginals:
-        """Marginals of y at rows, whose noise variance is σ² times ``noise``.
-
-        Callers with many blocks of rows give ``room`` for as many to work in.
-        """
+        """Marginals of y at rows with noise σ² times ``noise``, computed in ``room`` if given."""
         V = self._whiten(Z, room)
         variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
         return Marginals(Z @ self.mean, variance)

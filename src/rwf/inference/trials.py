@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rwf._types import Array
 from rwf.inference.empirical_bayes import names_at_bounds
@@ -36,9 +37,12 @@ class Trial:
 
 
 def maximize_log_evidence(
-    objective: Objective, start: Array, bounds: Array, names: list[str], max_iter: int
+    objective: Objective, max_iter: int, *parameters: tuple[str, Array, ArrayLike]
 ) -> tuple[Array, Trial]:
-    """L-BFGS on a log evidence per row, from one initial value."""
+    """L-BFGS on a log evidence per row; ``parameters`` are names, initial values and bounds."""
+    start = np.concatenate([values for _, values, _ in parameters])
+    bounds = np.vstack([np.broadcast_to(limits, (len(v), 2)) for _, v, limits in parameters])
+    names = [f"{name} {i}" for name, values, _ in parameters for i in range(len(values))]
     begun = time.perf_counter()
     with one_blas_thread():
         top = maximize(
@@ -50,36 +54,32 @@ def maximize_log_evidence(
 
 
 def best_of(
-    starts: Sequence[Point],
+    initial: Sequence[Point],
     maximize_evidence: Callable[[Point, int], tuple[Point, Trial]],
     *,
     max_iter: int,
     share: int,
     progress: Progress,
 ) -> tuple[Point, list[Trial]]:
-    """The highest maximum that any trial finds.
+    """The highest maximum that any trial finds, each from its initial value.
 
-    Args:
-        starts: initial values.
-        maximize_evidence: from a point, with so many iterations, to a higher one.
-        max_iter: iterations of the best trial.
-        share: every trial has max_iter/share iterations, and the best one has the rest.
-        progress: called with a line of text now and then.
+    ``maximize_evidence`` goes from a point, with so many iterations, to a higher one. Every trial
+    has max_iter/share iterations, and the best one has the rest.
     """
-    budget = max_iter if len(starts) == 1 else max(1, max_iter // share)
+    budget = max_iter if len(initial) == 1 else max(1, max_iter // share)
 
     def attempt(index: int) -> tuple[Point, Trial]:
-        point, report = maximize_evidence(starts[index], budget)
+        point, report = maximize_evidence(initial[index], budget)
         progress(
-            f"trial {index + 1}/{len(starts)}: log evidence {report.log_evidence_per_row:.4f} per "
+            f"trial {index + 1}/{len(initial)}: log evidence {report.log_evidence_per_row:.4f} per "
             f"row, {report.iterations} iterations, {report.seconds:.1f} s"
         )
         return point, report
 
-    tried = in_parallel(attempt, range(len(starts)))
+    tried = in_parallel(attempt, range(len(initial)))
     best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
     point, report = tried[best]
-    if len(starts) > 1 and report.iterations >= budget:
+    if len(initial) > 1 and report.iterations >= budget:
         point, more = maximize_evidence(point, max_iter - budget)
         report = replace(
             more,

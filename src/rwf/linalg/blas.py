@@ -72,10 +72,7 @@ def multiply_rows(Z: Array, B: Array, out: Array) -> None:
 
 
 def whiten_rows(L: Array, Z: Array) -> None:
-    """Replace every row z of Z by L⁻¹z; rows may stand apart.
-
-    L is a lower triangle in Fortran's order.
-    """
+    """Replace every row z of Z, which may stand apart, by L⁻¹z; L is in Fortran's order."""
     _by_triangle("dtrsm", L, Z)
 
 

@@ -27,14 +27,9 @@ from rwf.linalg.threads import one_blas_thread
 
 EPSILON = float(np.finfo(np.float64).eps)
 
-RESOLUTION = 1e-2
-"""Rounding error of a Gram matrix, relative to the identity, up to which Cholesky is accurate."""
-
-JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
-"""Tried in turn, relative to the largest diagonal entry: from rounding to far below the noise."""
-
-MANY_ROWS = 128
-"""From so many rows on, inverting a triangle once is faster than substitution."""
+RESOLUTION = 1e-2  # rounding of a Gram matrix, over the identity, up to which Cholesky is accurate
+JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # in turn, over the largest diagonal entry
+MANY_ROWS = 128  # from so many rows on, inverting a triangle once is faster than substitution
 
 
 @dataclass(frozen=True)
@@ -83,22 +78,13 @@ class Factor:
         return cholesky_inverse(self.L)
 
 
-def gram_resolves_identity(diagonal: Array) -> bool:
-    """Whether I + G keeps its identity if it is formed from a Gram matrix G with this diagonal.
+def resolvable_identity(diagonal: Array) -> float:
+    """The smallest multiple of the identity that stands out of a Gram matrix with this diagonal.
 
     The median stands for the diagonal: a few large entries, such as a constant column with a wide
     prior, do no harm, because Cholesky's errors scale with rows and columns.
     """
-    return resolvable_identity(diagonal) < 1.0
-
-
-def resolvable_identity(diagonal: Array, rounding: float = 0.0) -> float:
-    """The smallest multiple of the identity that stands out of a Gram matrix with this diagonal.
-
-    ``rounding`` is the relative error of the matrix, where it is known to exceed that of doubles.
-    """
-    relative = max(EPSILON * len(diagonal), rounding)
-    return relative * float(np.median(diagonal)) / RESOLUTION
+    return EPSILON * len(diagonal) * float(np.median(diagonal)) / RESOLUTION
 
 
 def factor_gram(G: Array) -> Factor:
@@ -124,7 +110,7 @@ def factor_matrix(M: Array) -> Factor:
 
 def factor_rows(A: Array, *, triangular: bool = False) -> Factor:
     """The factor of I + AᵀA, for rows A of shape (n, p), which may form an upper triangle."""
-    if gram_resolves_identity(np.einsum("ij,ij->j", A, A)):
+    if resolvable_identity(np.einsum("ij,ij->j", A, A)) < 1.0:
         return factor_gram(A.T @ A)
     R = stack_triangle(np.eye(A.shape[1]), A, triangular=triangular)
     return Factor(np.asfortranarray((R * np.sign(np.diag(R))[:, None]).T))

@@ -23,10 +23,9 @@ _ALONE = ContextVar("_ALONE", default=False)
 
 
 class _Limit:
-    """Limits BLAS to one thread while any context is open, and then restores the former number.
+    """Limits BLAS to one thread while any context is open, in any thread of the process.
 
-    The number belongs to the process: if each of two concurrent fits noted and restored it, the
-    second would restore the limit that the first had set.
+    If two concurrent fits each restored the number, the second would restore the first's limit.
     """
 
     def __init__(self) -> None:

@@ -19,26 +19,17 @@ from rwf.features.base import FeatureMap
 from rwf.inference.posterior import normal_log_density
 from rwf.uncertainty.calibration import Calibration
 
-LOW_DIMENSION = 3
-"""Largest number of input columns that a lattice of local atoms can fill."""
+LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predictive distribution at n rows for k outputs, in standardised units.
+    """Predictive distribution at n rows for k outputs, in standardised units."""
 
-    Args:
-        mean: shape (n, k).
-        function_variance: variance of f, shape (n, k).
-        noise_variance: variance of a new observation around f, shape (n, k).
-        support: share of the prior variance of f that the atoms carry, shape (n,): 1 among the
-            data, 0 far away from them.
-    """
-
-    mean: Array
-    function_variance: Array
-    noise_variance: Array
-    support: Array
+    mean: Array  # shape (n, k)
+    function_variance: Array  # variance of f, shape (n, k)
+    noise_variance: Array  # variance of a new observation around f, shape (n, k)
+    support: Array  # share of the prior variance of f that the atoms carry, shape (n,)
 
     @property
     def variance(self) -> Array:
@@ -53,34 +44,20 @@ class Prediction:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """What is known of a fitted model, in the units of y.
+    """What is known of a fitted model, in the units of y."""
 
-    Args:
-        n_rows: rows seen, by their weights.
-        n_outputs: columns of y.
-        n_features: feature columns, trend included.
-        solver: "dense", "multifrontal" or "windows".
-        statistics: how the statistics of the rows are stored: "gram", "root", "multifrontal" or
-            "windows".
-        noise_variances: σ² of each output, shape (k,).
-        prior_variances: of every feature column and output, shape (p, k).
-        log_evidence: log p(y) of all rows; ``None`` if the weights were sampled.
-        at_bounds: variances that ended on their bounds.
-        jitter: largest jitter that a factorisation needed.
-        reverts: whether the variance returns to that of the prior away from the data.
-    """
-
-    n_rows: float
-    n_outputs: int
-    n_features: int
-    solver: str
+    n_rows: float  # rows seen, by their weights
+    n_outputs: int  # columns of y
+    n_features: int  # feature columns, trend included
+    solver: str  # "dense", "multifrontal" or "windows"
+    # how the statistics of the rows are stored: "gram", "root", "multifrontal" or "windows"
     statistics: str
-    noise_variances: Array
-    prior_variances: Array
-    log_evidence: float | None
-    at_bounds: tuple[str, ...]
-    jitter: float
-    reverts: bool = False
+    noise_variances: Array  # σ² of each output, shape (k,)
+    prior_variances: Array  # of every feature column and output, shape (p, k)
+    log_evidence: float | None  # log p(y) of all rows; ``None`` if the weights were sampled
+    at_bounds: tuple[str, ...]  # variances that ended on their bounds
+    jitter: float  # largest jitter that a factorisation needed
+    reverts: bool = False  # whether the variance returns to that of the prior away from the data
 
 
 class Model(ABC):
@@ -170,8 +147,7 @@ class Model(ABC):
 def scores(model: Model, rows: Block) -> Array:
     """Leave-one-out errors of rows over their predictive standard deviations, shape (n, k)."""
     p = model.leave_one_out(rows)
-    ratios: Array = (rows.y - p.mean) / np.sqrt(p.variance)
-    return ratios
+    return np.asarray((rows.y - p.mean) / np.sqrt(p.variance))
 
 
 def incompatible(what: str) -> IncompatibleModelsError:

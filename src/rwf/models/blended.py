@@ -17,15 +17,11 @@ from rwf.uncertainty.calibration import Calibration
 
 @dataclass(frozen=True)
 class NeighborBlend(CorrectedModel):
-    """A model blended with its nearest neighbours where that helps. It stores all training rows.
+    """A model blended with its nearest neighbours where that helps. It stores all training rows."""
 
-    Args:
-        blends: of each output, or ``None`` where the model does as well alone.
-        errors: errors of held-out rows over their standard deviations.
-    """
-
+    # of each output, or ``None`` where the model does as well alone
     blends: tuple[OutputBlend | None, ...]
-    errors: Calibration
+    errors: Calibration  # errors of held-out rows over their standard deviations
 
     @property
     def calibration(self) -> Calibration:
@@ -77,14 +73,7 @@ class NeighborBlend(CorrectedModel):
 def blend_neighbors(
     model: Model, rows: Block, n_neighbors: int, rng: np.random.Generator
 ) -> NeighborBlend | None:
-    """The blend, where it clearly raises the density of held-out rows; ``None`` if nowhere.
-
-    Args:
-        model: of all rows.
-        rows: all of them, in standardised units.
-        n_neighbors: rows on which a prediction is conditioned.
-        rng: draws the held-out rows.
-    """
+    """The blend with all rows, if it clearly raises the density of held-out ones, or ``None``."""
     rows = rows.part(rows.weights > 0)
     held = held_out_rows(len(rows), rng)
     test = rows.part(held)

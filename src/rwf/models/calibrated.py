@@ -22,28 +22,17 @@ from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
-FINENESS = (8, 32, 128, 512)
-"""Local features per input column to choose from."""
-
-ERRORS_PER_FEATURE = 4
-"""Errors for every feature, at least."""
-
-USUAL = 0.99
-"""Share of the rows whose variance of f counts as usual."""
-
-CLEAR = 2.0
-"""Standard errors by which the log density of errors must rise."""
+FINENESS = (8, 32, 128, 512)  # local features per input column to choose from
+ERRORS_PER_FEATURE = 4  # errors for every feature, at least
+USUAL = 0.99  # share of the rows whose variance of f counts as usual
+CLEAR = 2.0  # standard errors by which the log density of errors must rise
 
 
 @dataclass(frozen=True)
 class Calibrated(CorrectedModel):
-    """A model whose variances are multiplied by one factor per output.
+    """A model whose variances are multiplied by one factor per output."""
 
-    Args:
-        errors: leave-one-out errors of some training rows, from which the factor follows.
-    """
-
-    errors: Calibration
+    errors: Calibration  # leave-one-out errors of some training rows, from which the factor follows
 
     @property
     def calibration(self) -> Calibration:
@@ -64,30 +53,19 @@ class Calibrated(CorrectedModel):
 
 @dataclass(frozen=True)
 class LocallyCalibrated(CorrectedModel):
-    """A model whose variances are multiplied by c(x).
+    """A model whose variances are multiplied by c(x)."""
 
-    Args:
-        variance: c among the rows it was learned from.
-        errors: errors of rows over √c, where c was learned from others.
-        gain: how much c raised the mean log density of rows that it was not learned from.
-        usual: a variance of f that few of these rows exceed, shape (k,).
-    """
-
-    variance: VarianceFunction
-    errors: Calibration
-    gain: float
-    usual: Annotated[Array, "k"]
+    variance: VarianceFunction  # c among the rows it was learned from
+    errors: Calibration  # errors of rows over √c, where c was learned from others
+    gain: float  # how much c raised the mean log density of rows that it was not learned from
+    usual: Annotated[Array, "k"]  # a variance of f that few of these rows exceed, shape (k,)
 
     @property
     def calibration(self) -> Calibration:
         return self.errors
 
     def correction(self, X: Array, p: Prediction) -> Correction:
-        """c at inputs; at least one in gaps and beyond the data.
-
-        There the variance of f is larger than among the rows, or atoms carry little of it, and no
-        errors have shown that smaller variances would do.
-        """
+        """c at inputs; at least one in gaps and beyond the data, where no errors support less."""
         c = self.variance(X)[:, None]
         among = self.usual / np.maximum(p.function_variance, self.usual)
         among = np.minimum(among, p.support[:, None])
@@ -103,13 +81,7 @@ def calibrate(model: Model, known: Block) -> Calibrated:
 def calibrate_locally(
     model: Model, known: Block, rng: np.random.Generator
 ) -> LocallyCalibrated | None:
-    """The model calibrated by place; ``None`` where one factor does as well.
-
-    Args:
-        model: whose leave-one-out errors are used.
-        known: some of its rows.
-        rng: halves them, and draws features.
-    """
+    """The model calibrated by place, from some of its rows; ``None`` if one factor does as well."""
     rows = model.unbiased_rows(known)
     half = len(rows) // 2
     fineness = [count for count in FINENESS if count * ERRORS_PER_FEATURE <= half]

@@ -21,15 +21,10 @@ from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 
 @dataclass(frozen=True)
 class Correction:
-    """What changes in a model's predictions.
+    """What changes in a model's predictions."""
 
-    Args:
-        factor: by which variances are multiplied, shape (n, k).
-        shift: what is added to means, shape (n, k), or zero.
-    """
-
-    factor: Array
-    shift: Array | float = 0.0
+    factor: Array  # by which variances are multiplied, shape (n, k)
+    shift: Array | float = 0.0  # what is added to means, shape (n, k), or zero
 
     def of(self, p: Prediction) -> Prediction:
         """The corrected prediction."""
@@ -43,13 +38,9 @@ class Correction:
 
 @dataclass(frozen=True)
 class CorrectedModel(Model):
-    """A model with a correction learned from its leave-one-out errors.
+    """A model with a correction learned from its leave-one-out errors."""
 
-    Args:
-        model: what is corrected.
-    """
-
-    model: Model
+    model: Model  # what is corrected
 
     @abstractmethod
     def correction(self, X: Array, p: Prediction) -> Correction:

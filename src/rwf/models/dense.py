@@ -19,7 +19,7 @@ from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.statistics import DenseMoments, collect, no_rows
+from rwf.models.statistics import ACCUMULATE, DenseMoments, collect
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 from rwf.uncertainty.extrapolation import NystromResidual, block_energies
 from rwf.uncertainty.variance_function import VarianceFunction
@@ -27,16 +27,12 @@ from rwf.uncertainty.variance_function import VarianceFunction
 
 @dataclass(frozen=True, kw_only=True)
 class DenseModel(GaussianModel):
-    """Features, the moments of all rows, and the Gaussian over weights that follows.
+    """Features, the moments of all rows, and the Gaussian over weights that follows."""
 
-    Args:
-        hyperparameters: features, and the variances from which empirical Bayes starts.
-        learn_variances: whether it moves the prior variances, or the noise alone.
-    """
-
+    # features, and the variances from which empirical Bayes starts
     hyperparameters: Hyperparameters
     statistics: DenseMoments
-    learn_variances: bool = True
+    learn_variances: bool = True  # whether it moves the prior variances, or the noise alone
     solver: ClassVar[str] = "dense"
 
     @property
@@ -63,19 +59,8 @@ class DenseModel(GaussianModel):
             for output in range(self.n_outputs)
         )
 
-    @property
-    def resolved(self) -> bool:
-        """Whether the statistics resolve the noise that was found."""
-        return all(
-            self.statistics.resolves(t.posterior.prior_variances, t.posterior.noise_variance)
-            for t in self.fits
-        )
-
     def unbiased_rows(self, known: Block) -> Block:
-        """Rows that are no inducing inputs, as these stay in the model when a row is left out.
-
-        All rows, where there are hardly any others.
-        """
+        """Rows that are no inducing inputs, which stay in the model; all, if too few are left."""
         if self.nystrom is None:
             return known
         inducing = {center.tobytes() for center in self.nystrom.centers}
@@ -86,7 +71,7 @@ class DenseModel(GaussianModel):
         return collect(self.hyperparameters, rows, self.statistics.form, noise)
 
     def no_statistics(self) -> DenseMoments:
-        return no_rows(self.statistics.form, self.features, self.n_outputs)
+        return ACCUMULATE[self.statistics.form](self.features, (), self.n_outputs)
 
     def times(self, X: Array, W: Array) -> Array:
         values = np.empty((len(X), W.shape[1]))
@@ -96,9 +81,6 @@ class DenseModel(GaussianModel):
 
         self._visit(X, visit)
         return values
-
-    def mean(self, X: Array) -> Array:
-        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
 
     def predict(self, X: Array) -> Prediction:
         mean, function, noise = np.empty((3, len(X), self.n_outputs))
@@ -134,10 +116,10 @@ class DenseModel(GaussianModel):
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         Z, v = self._features(X), self.relative_noise(X)
-        remainders = self._remainder_covariance(X, Z)
+        lacking = self._lacking_covariance(X, Z)
         parts = []
         for output, t in enumerate(self.fits):
-            C = t.posterior.covariance(Z) + remainders[output]
+            C = t.posterior.covariance(Z) + lacking[output]
             if noise:
                 C[np.diag_indices(len(X))] += self._plain_noise[output] * v
             parts.append(C)
@@ -148,7 +130,7 @@ class DenseModel(GaussianModel):
     ) -> Array:
         Z = self._features(X)
         draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.fits]
-        for draw, root in zip(draws, self._remainder_roots(X, Z), strict=True):
+        for draw, root in zip(draws, self._lacking_roots(X, Z), strict=True):
             extra = rng.normal(size=draw.shape)
             draw += root @ extra if root.ndim == 2 else root[:, None] * extra
         if noise:
@@ -165,10 +147,9 @@ class DenseModel(GaussianModel):
         return np.asarray(self.features(X), dtype=np.float64)
 
     def _visit(self, X: Array, visit: Callable[[slice, Array, Array], None]) -> None:
-        """Call a function for blocks of rows, on all cores.
+        """Call a function of the rows, Z and room for as much again, block by block, on all cores.
 
-        It receives which rows they are, Z, and room for as much again. A core reuses the same
-        memory for all of its blocks, so little that it stays in cache.
+        A core reuses the same memory for all of its blocks, so little that it stays in cache.
         """
         size = block_rows(self._width, CHUNK_BYTES)
         starts = range(0, len(X), size)
@@ -219,14 +200,14 @@ class DenseModel(GaussianModel):
         lacking = np.column_stack([r.missing(energies) for r in self.reversions])
         return lacking, self.reversions[0].support(energies)
 
-    def _remainder_covariance(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_covariance(self, X: Array, Z: Array) -> list[Array]:
         """Covariance of the part of f that the features lack, of each output, shape (n, n)."""
         if self.nystrom is None:
             return [np.diag(column) for column in self._lacking(Z)[0].T]
         missing = self.nystrom.missing_covariance(X, Z)
         return [residual.share * missing for residual in self._residuals]
 
-    def _remainder_roots(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_roots(self, X: Array, Z: Array) -> list[Array]:
         """Square roots of these: matrices, or vectors where rows are independent."""
         if self.nystrom is None:
             return [*np.sqrt(self._lacking(Z)[0].T)]

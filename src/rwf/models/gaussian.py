@@ -26,29 +26,22 @@ from rwf.models.base import Model, ModelSummary, incompatible
 from rwf.uncertainty.extrapolation import PriorReversion
 from rwf.uncertainty.variance_function import VarianceFunction
 
-HARDLY = 0.1
-"""Rounding error over noise beyond which a model counts as free of noise."""
+HARDLY = 0.1  # rounding error over noise beyond which a model counts as free of noise
 
 
-Statistics: TypeAlias = Moments | RootMoments | TreeMoments
-"""Sums over rows, in the form of one solver."""
+Statistics: TypeAlias = Moments | RootMoments | TreeMoments  # sums over rows, by solver
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianModel(Model):
-    """A Gaussian over the weights of a stack of features.
+    """A Gaussian over the weights of a stack of features."""
 
-    Args:
-        units: of inputs and targets.
-        statistics: sums over all rows seen, in standardised units.
-        noise: v(x), the noise variance relative to σ²; ``None`` where it is constant.
-        levels: Σz² of every block of columns among the data, shape (B,); where there is less, the
-            variance of f returns to that of the prior. ``None`` leaves the posterior as it is.
-    """
-
-    units: Standardizer
-    statistics: Any
+    units: Standardizer  # of inputs and targets
+    statistics: Any  # sums over all rows seen, in standardised units
+    # v(x), the noise variance relative to σ²; ``None`` where it is constant
     noise: VarianceFunction | None = None
+    # Σz² of every block of columns among the data, shape (B,); where there is less, the variance of
+    # f returns to that of the prior. ``None`` leaves the posterior as it is
     levels: Annotated[Array, "b"] | None = None
     solver: ClassVar[str]
 
@@ -104,6 +97,9 @@ class GaussianModel(Model):
     def noise_free(self) -> bool:
         """Whether the noise is of the size of the rounding error of a Gram matrix, or smaller."""
         return self.statistics.form == "root" or self.least_noise > HARDLY
+
+    def mean(self, X: Array) -> Array:
+        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
 
     def relative_noise(self, X: Array) -> Array:
         """v at inputs, shape (n,)."""

@@ -12,17 +12,11 @@ from rwf.inference.empirical_bayes import Variances
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Features with their shape parameters, and the variances that go with them.
+    """Features with their shape parameters, and the variances that go with them."""
 
-    Args:
-        features: the blocks.
-        log_priors: log prior variance of each block, shape (B,).
-        log_noise: log noise variance of each output, shape (k,).
-    """
-
-    features: Stack
-    log_priors: Annotated[Array, "g"]
-    log_noise: Annotated[Array, "k"]
+    features: Stack  # the blocks
+    log_priors: Annotated[Array, "g"]  # log prior variance of each block, shape (B,)
+    log_noise: Annotated[Array, "k"]  # log noise variance of each output, shape (k,)
 
     def variances(self, output: int) -> Variances:
         return Variances(self.log_priors, float(self.log_noise[output]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
+from rwf.inference.posterior import Marginals
 from rwf.inference.spike_slab import WindowedFit, WindowedMixture, WindowMoments
 from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.models.base import Model, ModelSummary, Prediction, incompatible
@@ -18,14 +20,10 @@ from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 
 @dataclass(frozen=True)
 class SpikeSlabHyperparameters:
-    """What was sampled: atoms and states of every output.
+    """What was sampled: atoms and states of every output."""
 
-    Args:
-        fits: of each output.
-        gaps: where rows are missing, if the variance reverts to that of the prior there.
-    """
-
-    fits: tuple[WindowedFit, ...]
+    fits: tuple[WindowedFit, ...]  # of each output
+    # where rows are missing, if the variance reverts to that of the prior there
     gaps: GapReversion | None
 
     def same_as(self, other: SpikeSlabHyperparameters) -> bool:
@@ -44,21 +42,12 @@ class SpikeSlabHyperparameters:
 
 @dataclass(frozen=True)
 class SpikeSlabModel(Model):
-    """Atoms and states that were sampled, and the moments of all rows over them.
+    """Atoms and states that were sampled, and the moments of all rows over them."""
 
-    Further rows change the weights of the atoms, and not which atoms there are.
-
-    Args:
-        units: of inputs and targets.
-        hyperparameters: atoms and states.
-        moments: of each output, in standardised units.
-        total_weight: of all rows seen.
-    """
-
-    units: Standardizer
-    hyperparameters: SpikeSlabHyperparameters
-    moments: tuple[WindowMoments, ...]
-    total_weight: float
+    units: Standardizer  # of inputs and targets
+    hyperparameters: SpikeSlabHyperparameters  # atoms and states
+    moments: tuple[WindowMoments, ...]  # of each output, in standardised units
+    total_weight: float  # of all rows seen
 
     @classmethod
     def of(
@@ -125,7 +114,8 @@ class SpikeSlabModel(Model):
     @cached_property
     def _signal_variances(self) -> Array:
         """The variance of f over the rows, shape (k,)."""
-        totals = [_mean_square(moments) for moments in self.moments]
+        parts = [moments.parts for moments in self.moments]  # of all windows; y is centred
+        totals = [sum(float(m.yty[0]) for m in p) / sum(m.n for m in p) for p in parts]
         noise = [posterior.noise_variance for posterior in self._posteriors]
         return np.maximum(np.array(totals) - noise, 0.0)
 
@@ -138,23 +128,19 @@ class SpikeSlabModel(Model):
         return np.column_stack([p.mean(X) for p in self._posteriors])
 
     def predict(self, X: Array) -> Prediction:
-        openness = self._openness(X)
-        mean, function, noise = np.empty((3, len(X), self.n_outputs))
-        for output, posterior in enumerate(self._posteriors):
-            p = posterior.predict(X)
-            mean[:, output], noise[:, output] = p.mean, np.minimum(posterior.noise(X), p.variance)
-            function[:, output] = p.variance - noise[:, output]
-        lacking = openness[:, None] * self._signal_variances
-        return Prediction(mean, function + lacking, noise, 1.0 - openness)
+        p = self._prediction(X, [posterior.predict(X) for posterior in self._posteriors])
+        lacking = self._openness(X)[:, None] * self._signal_variances
+        return replace(p, function_variance=p.function_variance + lacking)
 
     def leave_one_out(self, rows: Block) -> Prediction:
-        mean, function, noise = np.empty((3, len(rows), self.n_outputs))
-        for output, posterior in enumerate(self._posteriors):
-            p = posterior.leave_one_out(_output(rows, output))
-            own = posterior.noise(rows.X)
-            mean[:, output], noise[:, output] = p.mean, np.minimum(own, p.variance)
-            function[:, output] = p.variance - noise[:, output]
-        return Prediction(mean, function, noise, 1.0 - self._openness(rows.X))
+        pairs = zip(self._posteriors, _outputs(rows), strict=True)
+        return self._prediction(rows.X, [p.leave_one_out(part) for p, part in pairs])
+
+    def _prediction(self, X: Array, parts: Sequence[Marginals]) -> Prediction:
+        mean = np.column_stack([part.mean for part in parts])
+        total = np.column_stack([part.variance for part in parts])
+        noise = np.minimum(np.column_stack([p.noise(X) for p in self._posteriors]), total)
+        return Prediction(mean, total - noise, noise, 1.0 - self._openness(X))
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         own = self._openness(X)[:, None] * self._signal_variances
@@ -192,15 +178,6 @@ class SpikeSlabModel(Model):
         return replace(self, moments=total, total_weight=self.n_rows + other.n_rows)
 
 
-def _mean_square(moments: WindowMoments) -> float:
-    """Of y, which is centred, over the rows of all windows."""
-    return sum(float(part.yty[0]) for part in moments.parts) / sum(p.n for p in moments.parts)
-
-
-def _output(rows: Block, output: int) -> Block:
-    """The rows with one of their outputs."""
-    return Block(rows.X, rows.y[:, output : output + 1], rows.weights)
-
-
 def _outputs(rows: Block) -> list[Block]:
-    return [_output(rows, output) for output in range(rows.y.shape[1])]
+    """The rows with each of their outputs."""
+    return [Block(rows.X, y[:, None], rows.weights) for y in rows.y.T]

@@ -1,15 +1,12 @@
 """Moments of all rows in one of two forms: the cheaper one, and the more exact one.
 
-All of them add. Which one is good enough depends on the noise, and is found out by trying: see
-``resolves``.
+Both add. Which one is good enough depends on the noise, and is found out by trying.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TypeAlias
 
 from rwf._types import Array
@@ -22,52 +19,29 @@ from rwf.uncertainty.variance_function import VarianceFunction
 
 FORMS = ("gram", "root")
 DenseMoments: TypeAlias = Moments | RootMoments
-
-
-@dataclass(frozen=True)
-class _Algebra:
-    """How a form is made of rows, and of arrays that were stored."""
-
-    accumulate: Callable[[Features, Iterable[Block], int], DenseMoments]
-    from_arrays: Callable[[Mapping[str, Array]], DenseMoments]
-
-
-ALGEBRAS: Mapping[str, _Algebra] = MappingProxyType(
-    {
-        "gram": _Algebra(accumulate, Moments.from_arrays),
-        "root": _Algebra(accumulate_root, RootMoments.from_arrays),
-    }
-)
-
-
-def no_rows(form: str, features: Features, n_outputs: int) -> DenseMoments:
-    """The moments to which others are added first."""
-    return ALGEBRAS[form].accumulate(features, (), n_outputs)
+Accumulate: TypeAlias = Callable[[Features, Iterable[Block], int], DenseMoments]
+ACCUMULATE: dict[str, Accumulate] = {"gram": accumulate, "root": accumulate_root}
+FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {
+    "gram": Moments.from_arrays,
+    "root": RootMoments.from_arrays,
+}
 
 
 def collect(
-    hyperparameters: Hyperparameters,
-    rows: Rows,
-    form: str,
-    noise: VarianceFunction | None = None,
+    hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
 ) -> DenseMoments:
     """The moments of rows in standardised units, in one pass."""
     features, k = hyperparameters.features, rows.n_outputs
-    p, algebra = features.n_features, ALGEBRAS[form]
-
-    def gather(parts: Iterable[Block]) -> DenseMoments:
-        return algebra.accumulate(features, parts, k)
-
-    name = f"{form} of {p} columns and {k} outputs"
+    p, name = features.n_features, f"{form} of {features.n_features} columns and {k} outputs"
     seen = rows if noise is None else Mapped(rows, noise.on)
     total: DenseMoments = seen.total(
         RowSum(
             name if noise is None else f"{name}, {noise.name}",
             block_rows(p),
-            gather,
+            lambda parts: ACCUMULATE[form](features, parts, k),
             operator.add,
             lambda total: total.to_arrays(),
-            algebra.from_arrays,
+            FROM_ARRAYS[form],
             cores(),
         )
     )

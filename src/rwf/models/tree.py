@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -25,11 +25,8 @@ from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
 from rwf.uncertainty.variance_function import VarianceFunction
 
-ROWS_AT_ONCE = 2**19
-"""Rows that are predicted together: sorting them by place pays for many."""
-
-STEPS = 4
-"""Steps of the fixed point when variances are found again."""
+ROWS_AT_ONCE = 2**19  # rows that are predicted together: sorting them by place pays for many
+STEPS = 4  # steps of the fixed point when variances are found again
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,13 @@ class TreeHyperparameters:
     def collect(self, rows: Rows, noise: VarianceFunction | None = None) -> TreeMoments:
         """The moments of rows in standardised units, in one pass."""
         tree, k = self.tree, rows.n_outputs
-
-        def gather(parts: Iterable[Block]) -> TreeMoments:
-            return accumulate_tree(tree, parts, k)
-
         name = f"tree of {tree.n_features} columns and {k} outputs"
         seen = rows if noise is None else Mapped(rows, noise.on)
         return seen.total(
             RowSum(
                 name if noise is None else f"{name}, {noise.name}",
                 rows_at_once(tree),
-                gather,
+                lambda parts: accumulate_tree(tree, parts, k),
                 TreeMoments.__add__,
                 TreeMoments.sums,
                 lambda sums: TreeMoments.of_sums(tree, sums),
@@ -67,12 +60,9 @@ class TreeHyperparameters:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeModel(GaussianModel):
-    """Atoms on a tree, the moments of all rows, and the Gaussian over weights that follows.
+    """Atoms on a tree, the moments of all rows, and the Gaussian over weights that follows."""
 
-    Args:
-        hyperparameters: atoms, and the variances from which empirical Bayes starts.
-    """
-
+    # atoms, and the variances from which empirical Bayes starts
     hyperparameters: TreeHyperparameters
     statistics: TreeMoments
     solver: ClassVar[str] = "multifrontal"
@@ -110,9 +100,6 @@ class TreeModel(GaussianModel):
 
     def times(self, X: Array, W: Array) -> Array:
         return np.concatenate([self.tree.times(part, W) for part in _blocks(X)])
-
-    def mean(self, X: Array) -> Array:
-        return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
 
     def predict(self, X: Array) -> Prediction:
         parts = [self._predict(part) for part in _blocks(X)]

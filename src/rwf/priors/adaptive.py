@@ -32,30 +32,16 @@ from rwf.priors.random_features import START_NOISE
 from rwf.priors.tied_variances import HELD_OUT, held_out_log_density, moments_of, tied_variances
 from rwf.wavelets import Haar, Wavelet, as_wavelet
 
-SAMPLE_ROWS = 20_000
-"""Rows by which atoms are placed."""
-
-LEAST_COMPONENTS, MOST_COMPONENTS = 50, 500
-"""Bounds of the default number of atoms, which is else a quarter of that of the rows."""
+SAMPLE_ROWS = 20_000  # rows by which atoms are placed
+LEAST_COMPONENTS, MOST_COMPONENTS = 50, 500  # bounds of the default, a quarter of the rows
 
 ROUNDS = 12
-POOL = 20
-"""Candidates per atom."""
-
-MOST_CANDIDATES = 6000
-"""Candidates of a round, at most."""
-
-REPLACED = 1 / 3
-"""Share of the atoms that a round replaces."""
-
-CHANCE = 2.0
-"""What a candidate catches of pure noise, about."""
-
-SPACINGS, HAAR_SPACINGS = 2.5, 16.0
-"""The finest scale, in mean distances between rows; Haar atoms of few rows fit their noise."""
-
-PAD = 0.1
-"""Atoms begin this share of the span beyond the data."""
+POOL = 20  # candidates per atom
+MOST_CANDIDATES = 6000  # candidates of a round, at most
+REPLACED = 1 / 3  # share of the atoms that a round replaces
+CHANCE = 2.0  # what a candidate catches of pure noise, about
+SPACINGS, HAAR_SPACINGS = 2.5, 16.0  # finest scale, in row spacings; small Haar atoms fit noise
+PAD = 0.1  # atoms begin this share of the span beyond the data
 
 
 @dataclass(frozen=True)
@@ -203,10 +189,7 @@ def _round(index: int, stack: Stack, kept: Block, test: Block, past: Sequence[_R
 def _renewed(
     source: _Source, atoms: LocalAtoms, found: _Round, rows: Block, rng: np.random.Generator
 ) -> LocalAtoms | None:
-    """The atoms with the weakest replaced by candidates that catch most of the residual.
-
-    ``None`` if no candidate catches more than chance.
-    """
+    """The atoms with the weakest replaced; ``None`` if no candidate catches more than chance."""
     m, columns = len(atoms.scales), source.wavelet.columns
     Z = np.asarray(found.stack(rows.X), dtype=np.float64)
     strength, residuals = np.zeros(m), np.empty_like(rows.y)

@@ -28,24 +28,15 @@ from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
-ROWS, HELD_OUT = 5000, 0.2
-"""Rows on which priors compete, and the share of them that is held out."""
-
-HOPELESS = 0.3
-"""Nats per row by which a prior may be behind the best so far, with constant noise and one
-calibration factor. Beyond, no others are learned: they take long, and hardly ever make up for
-that."""
+ROWS, HELD_OUT = 5000, 0.2  # rows on which priors compete, and the share of them that is held out
+HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
 
 
 @dataclass(frozen=True)
 class Auto(Prior):
-    """The prior that predicts held-out rows best; "nystrom" for four or more input columns.
+    """The prior that predicts held-out rows best; "nystrom" for four or more input columns."""
 
-    Args:
-        candidates: priors by name, the most expensive first. The first is used where there are too
-            few rows to compete.
-    """
-
+    # by name, the most expensive first, which is used where there are too few rows to compete
     candidates: Mapping[str, Prior] = field(default_factory=dict)
     name: ClassVar[str] = "auto"
     solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")
@@ -133,10 +124,7 @@ def _densities(
 
 
 def _held_out(learned: LearnedPrior, task: LearningTask, held: Block, best: float | None) -> float:
-    """Mean log density of held-out rows, with the noise and the calibration of the config.
-
-    These are not learned where they cannot help to reach the best so far.
-    """
+    """Mean log density of held-out rows, with noise and calibration if these can matter."""
 
     def density(task: LearningTask) -> float:
         model = calibrated_model(learned, task, task.known)

@@ -24,14 +24,9 @@ Trend = Literal["linear", "constant", "none"]
 CalibrationMode = Literal["local", "global"] | None
 Neighbors = Literal["auto"] | int | None
 
-SAMPLE_ROWS = 2000
-"""Rows on which hyperparameters are learned, and models scored."""
-
-ALL_ROWS = 3000
-"""Up to so many rows, all of them take part in learning: as inducing inputs, and in polishing."""
-
-CALIBRATION_ROWS = 10_000
-"""Rows whose leave-one-out errors calibrate variances by place, at most."""
+SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
+ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
+CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
 
 TRENDS: dict[str, tuple[Family, ...]] = {
     "linear": (ConstantFamily(), LinearFamily()),
@@ -67,25 +62,15 @@ class FitConfig:
 
 @dataclass(frozen=True)
 class LearningTask:
-    """What a prior learns from.
+    """What a prior learns from."""
 
-    Args:
-        units: of inputs and targets.
-        known: some rows, in standardised units.
-        complete: whether they are all there are.
-        n_components: feature columns.
-        config: parameters of the fit.
-        rng: draws rows and atoms.
-        progress: called with a line of text now and then.
-    """
-
-    units: Standardizer
-    known: Block
-    complete: bool
-    n_components: int
-    config: FitConfig
-    rng: np.random.Generator
-    progress: Progress
+    units: Standardizer  # of inputs and targets
+    known: Block  # some rows, in standardised units
+    complete: bool  # whether they are all there are
+    n_components: int  # feature columns
+    config: FitConfig  # parameters of the fit
+    rng: np.random.Generator  # draws rows and atoms
+    progress: Progress  # called with a line of text now and then
 
     @cached_property
     def scored(self) -> Block:
@@ -104,21 +89,13 @@ class LearningTask:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedPrior(ABC):
-    """What a prior learned from some rows.
+    """What a prior learned from some rows."""
 
-    Args:
-        trials: what was tried, and how it did.
-        at_bounds: parameters that ended on their bounds.
-        n_learned: number of parameters learned.
-        why: why this solver is used, if there was a choice.
-        blends: whether a blend with nearest neighbours is worth trying by default.
-    """
-
-    trials: tuple[Trial, ...]
-    at_bounds: tuple[str, ...] = ()
-    n_learned: int
-    why: str = ""
-    blends: bool = False
+    trials: tuple[Trial, ...]  # what was tried, and how it did
+    at_bounds: tuple[str, ...] = ()  # parameters that ended on their bounds
+    n_learned: int  # number of parameters learned
+    why: str = ""  # why this solver is used, if there was a choice
+    blends: bool = False  # whether a blend with nearest neighbours is worth trying by default
     screened: ClassVar[bool] = False
     """Whether model selection scores it with constant noise first."""
 

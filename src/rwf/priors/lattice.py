@@ -37,26 +37,17 @@ from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
 
-WIDTHS = (None, 16.0)
-"""Widths of cells to choose from, in scales; ``None`` ties whole octaves."""
-
-HELD_OUT, MOST_HELD_OUT = 0.1, 20_000
-"""Share of the rows that choose, and their largest number."""
-
-MOST_DENSE = 8000
-"""Feature columns beyond which one Gram matrix is too large."""
-
-MANY_ROWS = 20_000
-"""Rows of one or two input columns beyond which the multifrontal solver is the default."""
+WIDTHS = (None, 16.0)  # widths of cells to choose from, in scales; ``None`` ties whole octaves
+HELD_OUT, MOST_HELD_OUT = 0.1, 20_000  # share of the rows that choose, and their largest number
+MOST_DENSE = 8000  # feature columns beyond which one Gram matrix is too large
+MANY_ROWS = 20_000  # beyond which, in one or two columns, this solver is the default
 
 ROWS_PER_ATOM, MOST_COMPONENTS = {1: 1, 2: 2, 3: 4}, {1: 250_000, 2: 100_000, 3: 20_000}
-"""Rows for every atom, and most atoms, by the number of input columns: atoms in more columns
-overlap more, and cost more."""
+"""Rows for every atom, and most atoms, by input columns: atoms in more of them cost more."""
 
 LEAST_COMPONENTS = 100
 
-FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30
-"""Share of the free memory that may be used, and how much is assumed where it is not known."""
+FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30  # of free memory to use; bytes where it is unknown
 
 
 def reason_for_multifrontal(n: int, d: int, config: FitConfig) -> str:
@@ -74,16 +65,11 @@ def reason_for_multifrontal(n: int, d: int, config: FitConfig) -> str:
 
 @dataclass(frozen=True)
 class Lattice(Prior):
-    """Local atoms on a lattice, with variances over scale and place, on the multifrontal solver.
+    """Local atoms on a lattice, with variances over scale and place, on the multifrontal solver."""
 
-    Args:
-        n_inputs: columns of X.
-        why: why this solver is used.
-        memory: bytes that it may take; ``None`` for most of what the machine has free.
-    """
-
-    n_inputs: int
-    why: str = ""
+    n_inputs: int  # columns of X
+    why: str = ""  # why this solver is used
+    # bytes that it may take; ``None`` for most of what the machine has free
     memory: int | None = None
     name: ClassVar[str] = "multiscale"
     solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "multifrontal")

@@ -21,15 +21,11 @@ from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedFeatures(LearnedPrior):
-    """Features and the variances that go with them.
+    """Features and the variances that go with them."""
 
-    Args:
-        hyperparameters: features, and the variances from which empirical Bayes starts.
-        learn_variances: whether it moves the prior variances, or the noise alone.
-    """
-
+    # features, and the variances from which empirical Bayes starts
     hyperparameters: Hyperparameters
-    learn_variances: bool = True
+    learn_variances: bool = True  # whether it moves the prior variances, or the noise alone
     screened: ClassVar[bool] = True
 
     def condition(self, task: LearningTask, rows: Rows) -> Model:
@@ -65,6 +61,6 @@ class LearnedFeatures(LearnedPrior):
 def _resolved(model: DenseModel) -> bool:
     """Whether the statistics resolve the noise that was found with them."""
     try:
-        return model.resolved
+        return model.least_noise < 1.0
     except NotPositiveDefiniteError:
         return False

@@ -37,8 +37,7 @@ from rwf.priors.tied_variances import (
 )
 from rwf.wavelets import CompactHat
 
-WIDTHS = (None, 16.0, 4.0)
-"""Widths of cells to choose from, in scales; ``None`` ties whole octaves."""
+WIDTHS = (None, 16.0, 4.0)  # widths of cells to choose from, in scales; ``None`` ties whole octaves
 
 
 @dataclass(frozen=True)

@@ -29,35 +29,21 @@ from rwf.priors.base import ALL_ROWS, LearningTask, Prior, some_rows
 from rwf.priors.learned_features import LearnedFeatures
 from rwf.priors.random_features import START_NOISE
 
-HIDDEN = 1e-3
-"""Jitter of K_TT hides variances below this fraction of the noise."""
+HIDDEN = 1e-3  # jitter of K_TT hides variances below this fraction of the noise
 
 LENGTH_SPREAD, MANY_LENGTHS = 1.0, 16
 """Standard deviation a priori of the log length-scales of a block about their mean, where they are
 more than so many: dozens of them would otherwise follow the noise of a thousand rows."""
 
-MIXING_SPREAD = 0.3
-"""Standard deviation a priori of how much of one column is added to another."""
-
-LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11
-"""Bounds of that jitter, relative to k(x, x)."""
+MIXING_SPREAD = 0.3  # standard deviation a priori of how much of one column is added to another
+LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11  # bounds of that jitter, relative to k(x, x)
 
 
-EXACT_ROWS, CHEAP_ROWS = 1000, 500
-"""Rows whose exact evidence gives the kernel, finally and in model selection."""
-
-COMPONENTS = 2500
-"""Inducing inputs for more than ALL_ROWS rows."""
-
-MORE_COMPONENTS, MORE_ROWS = 5000, 20_000
-"""Inducing inputs where COMPONENTS miss more variance than the noise has, for up to so many rows:
-for more of them, a pass would take too long."""
-
-PROBES = 500
-"""Rows at which the missing variance is measured."""
-
-MANY_BLOCKS = 3
-"""Blocks of the kernel for few rows; many rows tell one block precisely."""
+EXACT_ROWS, CHEAP_ROWS = 1000, 500  # rows of the exact evidence, finally and in model selection
+COMPONENTS = 2500  # inducing inputs for more than ALL_ROWS rows
+MORE_COMPONENTS, MORE_ROWS = 5000, 20_000  # if COMPONENTS miss too much, and for up to so many rows
+PROBES = 500  # rows at which the missing variance is measured
+MANY_BLOCKS = 3  # blocks of the kernel for few rows; many rows tell one block precisely
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ class Nystrom(Prior):
             trend,
             some_rows(known, self.exact_rows, rng),
             rng,
-            n_starts=config.n_trials,
+            n_trials=config.n_trials,
             max_iter=config.max_iter,
             progress=task.progress,
         )
@@ -114,10 +100,10 @@ class Nystrom(Prior):
     def _induce(
         self, parameters: KernelParameters, trend: Stack | None, task: LearningTask
     ) -> Hyperparameters:
-        """As many inducing inputs as were asked for, or fewer that do as well."""
+        """The inducing inputs: ``n_components`` of them, or fewer that do as well."""
         known, rng = task.known, task.rng
         if task.config.n_components is None and task.n_components > ALL_ROWS:
-            few = project(parameters, trend, some_rows(known, COMPONENTS, rng).X)
+            few = induced(parameters, trend, some_rows(known, COMPONENTS, rng).X)
             missing = missing_variance(few, some_rows(known, PROBES, rng))
             noise = float(np.exp(parameters.log_noise.min()))
             task.progress(
@@ -125,31 +111,22 @@ class Nystrom(Prior):
             )
             if missing <= noise:
                 return few
-        return project(parameters, trend, some_rows(known, task.n_components, rng).X)
+        return induced(parameters, trend, some_rows(known, task.n_components, rng).X)
 
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """A kernel and the variances that go with it.
+    """A kernel and the variances that go with it."""
 
-    Args:
-        kernel: k.
-        log_trend: log prior variance of each block of trend columns.
-        log_noise: log noise variance of each output, shape (k,).
-    """
-
-    kernel: HatMixture
-    log_trend: Array
-    log_noise: Array
+    kernel: HatMixture  # k
+    log_trend: Array  # log prior variance of each block of trend columns
+    log_noise: Array  # log noise variance of each output, shape (k,)
 
 
 def first_kernel(
     n_blocks: int, d: int, trend: Sequence[Family], n_outputs: int, *, ard: bool, full: bool = False
 ) -> KernelParameters:
-    """Where learning starts: k(x, x) = 1, lengths √d (or one, in units of the largest span).
-
-    With ``full`` the metric is learned too, not just one length per column.
-    """
+    """Initial values: k(x, x) = 1, lengths √d (or one, in units of the largest span)."""
     kernel = HatMixture(
         log_variances=np.full(n_blocks, -np.log(n_blocks)),
         log_roughness=np.zeros(n_blocks),
@@ -162,7 +139,7 @@ def first_kernel(
 
 
 def other_kernel(first: KernelParameters, index: int, rng: np.random.Generator) -> KernelParameters:
-    """The index-th start: other lengths, jittered so that blocks come apart."""
+    """Initial values of the index-th trial: other lengths, jittered so that blocks come apart."""
     lengths = first.kernel.log_lengths
     n_blocks, d = lengths.shape
     if n_blocks > 1 or (index > 0 and d > LOW_DIMENSION):
@@ -174,17 +151,14 @@ def other_kernel(first: KernelParameters, index: int, rng: np.random.Generator) 
 
 
 def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
-    """log p of lengths and mixing, but for a constant, and its gradient by θ.
-
-    In few columns the prior of lengths is flat.
-    """
+    """log p of lengths, flat for a few of them, and of the full metric, and its gradient by θ."""
     theta, d = kernel.theta.reshape(kernel.n_blocks, -1), kernel.log_lengths.shape[1]
     value, by_theta, last = 0.0, np.zeros_like(theta), 2 + (d if kernel.ard else 1)
     if d > MANY_LENGTHS and kernel.ard:
         off = kernel.log_lengths - kernel.log_lengths.mean(axis=1, keepdims=True)
         value -= 0.5 * float(np.vdot(off, off)) / LENGTH_SPREAD**2
         by_theta[:, 2:last] = -off / LENGTH_SPREAD**2
-    mixed = theta[:, last:]  # nothing, if columns are not mixed
+    mixed = theta[:, last:]  # nothing, unless the metric is full
     value -= 0.5 * float(np.vdot(mixed, mixed)) / MIXING_SPREAD**2
     by_theta[:, last:] = -mixed / MIXING_SPREAD**2
     return value, by_theta.ravel()
@@ -193,12 +167,7 @@ def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
 def climb_kernel(
     shape: KernelParameters, trend: Stack | None, rows: Block, max_iter: int
 ) -> tuple[KernelParameters, Trial]:
-    """L-BFGS on the exact evidence of the rows over noise, trend and kernel.
-
-    In more than MANY_LENGTHS columns a prior holds the length-scales of a block together, and where
-    columns are mixed another keeps them apart; log densities of priors are then part of what is
-    reported as evidence.
-    """
+    """L-BFGS on the exact evidence of the rows, times the kernel's prior, over all parameters."""
     k, t, n = len(shape.log_noise), len(shape.log_trend), float(rows.weights.sum())
     Z = np.empty((len(rows), 0)) if trend is None else np.asarray(trend(rows.X), dtype=np.float64)
     groups = np.empty(0, dtype=np.intp) if trend is None else trend.groups
@@ -213,18 +182,13 @@ def climb_kernel(
         gradient = np.concatenate([e.log_noise, e.log_priors, e.theta + by_theta])
         return (e.value + prior) / n, gradient / n
 
-    start = np.concatenate([shape.log_noise, shape.log_trend, shape.kernel.theta])
-    bounds = np.vstack(
-        [
-            np.tile(LOG_NOISE_BOUNDS, (k, 1)),
-            np.tile(LOG_PRIOR_BOUNDS, (t, 1)),
-            shape.kernel.bounds,
-        ]
+    v, report = maximize_log_evidence(
+        objective,
+        max_iter,
+        ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
+        ("prior variance of trend block", shape.log_trend, LOG_PRIOR_BOUNDS),
+        ("kernel parameter", shape.kernel.theta, shape.kernel.bounds),
     )
-    names = [f"noise variance {i}" for i in range(k)]
-    names += [f"prior variance of trend block {i}" for i in range(t)]
-    names += [f"kernel parameter {i}" for i in range(len(shape.kernel.theta))]
-    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 
@@ -234,13 +198,13 @@ def learn_kernel(
     rows: Block,
     rng: np.random.Generator,
     *,
-    n_starts: int,
+    n_trials: int,
     max_iter: int,
     progress: Progress,
 ) -> tuple[KernelParameters, list[Trial]]:
-    """The kernel of highest evidence on these rows, among several starts."""
+    """The kernel of highest evidence on these rows, among several trials."""
     return best_of(
-        [other_kernel(first, index, rng) for index in range(n_starts)],
+        [other_kernel(first, index, rng) for index in range(n_trials)],
         lambda shape, iterations: climb_kernel(shape, trend, rows, iterations),
         max_iter=max_iter,
         share=3,
@@ -248,8 +212,8 @@ def learn_kernel(
     )
 
 
-def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyperparameters:
-    """Features with an atom at every centre, and the variances to start tuning from."""
+def induced(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyperparameters:
+    """Features with an atom at every centre, and initial variances."""
     kernel = shape.kernel
     hidden = HIDDEN * float(np.exp(shape.log_noise.min())) / kernel.diagonal
     jitter = float(np.clip(hidden, SMALLEST_JITTER, LARGEST_JITTER)) * kernel.diagonal
@@ -259,7 +223,7 @@ def project(shape: KernelParameters, trend: Stack | None, centers: Array) -> Hyp
 
 
 def missing_variance(shape: Hyperparameters, rows: Block) -> float:
-    """The mean over rows of k(x, x) - ‖z(x)‖², which the atoms of projected features miss."""
+    """The mean over rows of k(x, x) - ‖z(x)‖², which the inducing rows miss."""
     atoms = shape.features.maps[0]
     assert isinstance(atoms, NystromFeatures)
     return float(atoms.missing(np.asarray(atoms(rows.X))).mean())

@@ -1,7 +1,7 @@
 r"""Random features: atoms drawn from p(s, t) with independent weights, as in the paper.
 
-The hyperparameters θ maximise the evidence of a sample of rows with few atoms, from several
-starting points. They belong to the measure and not to its atoms, so they carry over to a larger
+The hyperparameters θ maximise the evidence of a sample of rows with few atoms, in several
+trials. They belong to the measure and not to its atoms, so they carry over to a larger
 draw of atoms on all rows.
 """
 
@@ -33,17 +33,10 @@ from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shif
 
 Variances = Literal["block", "unit"]
 
-START_NOISE = 0.1
-"""σ² to start from, for targets of unit variance."""
-
-SAMPLE_FEATURES = 300
-"""Feature columns with which hyperparameters are learned."""
-
-POLISH_ITERATIONS = 20
-"""Iterations with all atoms and rows, where these are few."""
-
-LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000
-"""Bounds of the default number of feature columns, which is else that of the rows."""
+START_NOISE = 0.1  # σ² to start from, for targets of unit variance
+SAMPLE_FEATURES = 300  # feature columns with which hyperparameters are learned
+POLISH_ITERATIONS = 20  # iterations with all atoms and rows, where these are few
+LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000  # bounds of the default, the number of rows
 
 
 class FeaturePrior(Prior):
@@ -68,7 +61,7 @@ class FeaturePrior(Prior):
             some_rows(known, SAMPLE_ROWS, rng),
             rng,
             n_features=few,
-            n_starts=config.n_trials,
+            n_trials=config.n_trials,
             max_iter=config.max_iter,
             learn_priors=learn_variances,
             progress=task.progress,
@@ -212,7 +205,7 @@ def draw_stack(
 def first_hyperparameters(
     families: Sequence[Family], features: Stack, n_outputs: int
 ) -> Hyperparameters:
-    """Where learning starts: unit variances, so that k(x, x) = O(1) at the data."""
+    """Initial values: unit variances, so that k(x, x) = O(1) at the data."""
     log_priors = np.array([family.start_log_prior for family in families])
     return Hyperparameters(features, log_priors, np.full(n_outputs, np.log(START_NOISE)))
 
@@ -220,7 +213,7 @@ def first_hyperparameters(
 def restart(
     shape: Hyperparameters, index: int, d: int, rng: np.random.Generator
 ) -> Hyperparameters:
-    """The index-th start: shorter lengths in low dimension, jittered lengths otherwise."""
+    """Initial values of the index-th trial: shorter lengths, or jittered ones in many columns."""
     if index == 0:
         return shape
     theta, mask = shape.features.theta.copy(), shape.features.length_mask
@@ -249,18 +242,13 @@ def maximize_evidence(
         e = evidence(s.features, rows, groups, s.log_priors, s.log_noise)
         return e.value / n, np.concatenate([e.log_noise, e.log_priors[:b], e.theta]) / n
 
-    start = np.concatenate([shape.log_noise, shape.log_priors[:b], shape.features.theta])
-    bounds = np.vstack(
-        [
-            np.tile(LOG_NOISE_BOUNDS, (k, 1)),
-            np.tile(LOG_PRIOR_BOUNDS, (b, 1)),
-            shape.features.bounds,
-        ]
+    v, report = maximize_log_evidence(
+        objective,
+        max_iter,
+        ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
+        ("prior variance of block", shape.log_priors[:b], LOG_PRIOR_BOUNDS),
+        ("shape parameter", shape.features.theta, shape.features.bounds),
     )
-    names = [f"noise variance {i}" for i in range(k)]
-    names += [f"prior variance of block {g}" for g in range(b)]
-    names += [f"shape parameter {j}" for j in range(len(shape.features.theta))]
-    v, report = maximize_log_evidence(objective, start, bounds, names, max_iter)
     return unpack(v), report
 
 
@@ -270,18 +258,18 @@ def learn_hyperparameters(
     rng: np.random.Generator,
     *,
     n_features: int,
-    n_starts: int,
+    n_trials: int,
     max_iter: int,
     learn_priors: bool = True,
     progress: Progress = lambda message: None,
 ) -> tuple[Hyperparameters, list[Trial]]:
-    """The shape of highest evidence on these rows, among several starts with the same atoms."""
+    """The shape of highest evidence on these rows, among several trials with the same atoms."""
     d = rows.X.shape[1]
     first = first_hyperparameters(
         families, draw_stack(families, n_features, rows.X, rng), rows.y.shape[1]
     )
     return best_of(
-        [restart(first, index, d, rng) for index in range(n_starts)],
+        [restart(first, index, d, rng) for index in range(n_trials)],
         lambda shape, iterations: maximize_evidence(
             shape, rows, iterations, learn_priors=learn_priors
         ),

@@ -20,14 +20,9 @@ from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
 from rwf.wavelets import CompactHat
 
-SMOOTH_COMPONENTS, SMOOTH_START = 40, 0.1
-"""Columns of the smooth part in each window, and their prior variances to start from."""
-
-MOST_ACTIVE = 1 / 12
-"""Active atoms per row beyond which the prior is not considered in model selection."""
-
-SCHEDULE = Schedule()
-"""How long weights are sampled."""
+SMOOTH_COMPONENTS, SMOOTH_START = 40, 0.1  # columns of the smooth part, and their initial variance
+MOST_ACTIVE = 1 / 12  # atoms per row beyond which model selection does not consider the prior
+SCHEDULE = Schedule()  # how long weights are sampled
 
 CHEAP_SCHEDULE = replace(
     SCHEDULE, chains=2, burn_in=5, keeping=4, attempts=1, most_active=MOST_ACTIVE

@@ -14,8 +14,7 @@ from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixe
 from rwf.inference.moments import Moments, accumulate
 from rwf.inference.posterior import Marginals, normal_log_density
 
-HELD_OUT = 0.15
-"""Share of the rows that choose how variances are tied."""
+HELD_OUT = 0.15  # share of the rows that choose how variances are tied
 
 
 def moments_of(features: Stack, rows: Block) -> Moments:

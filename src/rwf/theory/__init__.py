@@ -5,14 +5,7 @@ drawn atoms and the rows at hand, and are far tighter. docs/theory.md states the
 where the paper's printed forms are wrong.
 """
 
-from rwf.theory.bounds import (
-    ErrorBound,
-    Version,
-    on_rows,
-    pointwise,
-    uniform,
-    variance_bound,
-)
+from rwf.theory.bounds import ErrorBound, Version, on_rows, pointwise, uniform, variance_bound
 from rwf.theory.comparison import Comparison, Reading, Setting, compare
 from rwf.theory.constants import (
     FeatureConstants,
@@ -21,12 +14,7 @@ from rwf.theory.constants import (
     drawn_lipschitz,
     wavelet_constants,
 )
-from rwf.theory.estimates import (
-    KernelEstimate,
-    kernel_error_bars,
-    required_features,
-    sup_error,
-)
+from rwf.theory.estimates import KernelEstimate, kernel_error_bars, required_features, sup_error
 from rwf.theory.stationarity import StationarityIndex, stationarity_index
 
 __all__ = [

@@ -45,17 +45,11 @@ Model: TypeAlias = FeatureMap | Stack | Transformer | Regressor
 
 @dataclass(frozen=True)
 class AtomBlock:
-    r"""Independent draws of one kind of atom: :math:`\hat k(x, y) = \sum_i \sum_c Z_{cxi} Z_{cyi}`.
+    """Independent draws of one kind of atom: k̂(x, y) = Σ_i Σ_c Z_cxi Z_cyi."""
 
-    Args:
-        features: the map that they come from.
-        Z: shape (c, n, m): columns of an atom, rows, atoms; prior deviations included.
-        prior_variance: the largest prior variance of an atom.
-    """
-
-    features: FeatureMap
-    Z: Array
-    prior_variance: float
+    features: FeatureMap  # the map that they come from
+    Z: Array  # shape (c, n, m): columns of an atom, rows, atoms; prior deviations included
+    prior_variance: float  # the largest prior variance of an atom
 
     @property
     def n_atoms(self) -> int:

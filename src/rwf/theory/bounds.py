@@ -69,19 +69,19 @@ class ErrorBound:
 
     def failure(self, eps: float, n_atoms: int) -> float:
         """Probability of an error of ε or more with D atoms, at most one."""
-        _require_positive(eps=eps, n_atoms=n_atoms)
+        require_positive(eps=eps, n_atoms=n_atoms)
         return float(np.exp(min(0.0, self._log_failure(eps, n_atoms))))
 
     def atoms(self, eps: float, delta: float) -> int:
         """D(ε, δ): the atoms that keep the error below ε with probability 1 - δ."""
-        _require_positive(eps=eps, delta=delta)
+        require_positive(eps=eps, delta=delta)
         e = self.share * eps
         log_odds = np.log(2 / delta) + self.log_count(eps)
         return max(1, int(np.ceil(2 * self.variance(e) / e**2 * log_odds)))
 
     def error(self, n_atoms: int, delta: float) -> float:
         """ε(D, δ): D atoms keep the error below this with probability 1 - δ."""
-        _require_positive(n_atoms=n_atoms, delta=delta)
+        require_positive(n_atoms=n_atoms, delta=delta)
 
         def excess(log_eps: float) -> float:
             return self._log_failure(float(np.exp(log_eps)), n_atoms) - float(np.log(delta))
@@ -94,12 +94,13 @@ class ErrorBound:
         return float(np.exp(brentq(excess, low, high, xtol=1e-12)))
 
 
-def _require_positive(**values: float) -> None:
+def require_positive(**values: float) -> None:
+    """Refuse values that are not positive, and a delta that is no probability."""
     for name, value in values.items():
         if not value > 0:
             raise ValueError(f"{name}={value!r} must be positive.")
         if name == "delta" and value >= 1:
-            raise ValueError(f"delta={value!r} is a probability of failure: give less than one.")
+            raise ValueError(f"delta={value!r} is a probability: give one between 0 and 1.")
 
 
 def _tail(c: FeatureConstants) -> Callable[[float], float]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.theory.atoms import AtomBlock, Model, atom_blocks
+from rwf.theory.bounds import require_positive
 from rwf.theory.constants import constants_of
 
-BEYOND = 20
-"""Bootstrap draws beyond the quantile: enough for an error of it of about a fifth of δ."""
+BEYOND = 20  # bootstrap draws beyond the quantile: enough for an error of it of about a fifth of δ
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def kernel_error_bars(model: Model, X: Array, delta: float = 0.05) -> KernelEsti
     Pontil (2009), for independent draws with any number of atoms. Blocks share δ and add. For all
     pairs of n rows at once use δ/n².
     """
-    _check_probability(delta)
+    require_positive(delta=delta)
     blocks = _several(model, X)
     log_term = float(np.log(4 * len(blocks) / delta))
     value = np.zeros((len(X), len(X)))
@@ -59,7 +59,7 @@ def sup_error(model: Model, X: Array, delta: float, *, rng: np.random.Generator)
     (Chernozhukov, Chetverikov and Kato 2013). It is asymptotic in the number of atoms, and for
     independent draws; with scales and rows drawn in strata the true error is smaller.
     """
-    _check_probability(delta)
+    require_positive(delta=delta)
     blocks = _several(model, X)
     draws = [_largest_deviation(blocks, rng) for _ in range(int(np.ceil(BEYOND / delta)))]
     return float(np.quantile(draws, 1 - delta))
@@ -80,8 +80,7 @@ def required_features(
         delta: probability that the largest error is larger nevertheless.
         rng: for the bootstrap.
     """
-    if not eps > 0:
-        raise ValueError(f"eps={eps!r} must be positive: it is the error allowed in k.")
+    require_positive(eps=eps)
     present = sum(block.Z.shape[0] * block.n_atoms for block in atom_blocks(model, X[:1]))
     return int(np.ceil(present * (sup_error(model, X, delta, rng=rng) / eps) ** 2))
 
@@ -100,8 +99,3 @@ def _several(model: Model, X: Array) -> list[AtomBlock]:
     if not blocks or min(block.n_atoms for block in blocks) < 2:
         raise ValueError("an error is estimated from the spread of atoms: draw two or more.")
     return blocks
-
-
-def _check_probability(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta={delta!r} is a probability of failure: give one between 0 and 1.")

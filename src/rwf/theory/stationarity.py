@@ -19,8 +19,7 @@ from rwf._types import Array
 from rwf.kernels import ExpectedKernel
 from rwf.theory.atoms import Model, atom_blocks, is_model
 
-HALVINGS = 6
-"""Lags along every column are ½, ¼, …, 1/64 of the rows' span, and zero."""
+HALVINGS = 6  # lags along every column are ½, ¼, …, 1/64 of the rows' span, and zero
 
 VANISHES = "the kernel is zero at these rows: give rows where the atoms are."
 

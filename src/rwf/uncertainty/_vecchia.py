@@ -84,10 +84,7 @@ def condition(
     mean: Array,
     variance: Array,
 ) -> None:
-    """Mean and variance of rows V given the values of their neighbors in U, the nugget included.
-
-    For unit amplitude, with inputs in units of the lengths.
-    """
+    """Mean and variance of V given the values of neighbors in U, for unit amplitude and lengths."""
     k, d = neighbors.shape[1], U.shape[1]
     L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
     cross, y = K[k], np.empty(k)

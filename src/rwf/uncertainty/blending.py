@@ -34,35 +34,19 @@ from rwf._types import Array, IntArray
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
-HELD_OUT, MOST_HELD_OUT = 0.1, 5000
-"""Share and largest number of held-out rows, each of which costs a leave-one-out prediction."""
+HELD_OUT, MOST_HELD_OUT = 0.1, 5000  # share and largest number of held-out rows
 
 CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
 """In small tables the share grows up to ``LARGEST_SHARE``, to hold out ``CALIBRATION_ROWS``. With
 fewer than ``FEWEST_HELD_OUT`` rows there is no blend: the weights would overfit them."""
 
-NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)
-"""Candidates of :class:`LocalScale`: a factor of two or more apart, since nearer ones hardly
-differ. The last τ makes the scale constant."""
-
-CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""Candidates for ρ, denser near one, where the weights of both predictions change fastest."""
-
-FEWEST_ROWS = 2
-"""Training rows below which there is no neighbor to leave out, and the model predicts alone."""
-
-ROWS_PER_OBSERVATION = 4.0
-"""Held-out rows that count as one independent observation in the weights of experts: errors of
-rows close together are correlated, and the experts were calibrated on the same rows."""
-
-DROPPED_WEIGHT = 0.01
-"""Share of the total weight below which the last experts are dropped, to keep predictions fast."""
-
-STANDARD_ERRORS = 2.0
-"""Standard errors by which a blend must raise the held-out log-likelihood: one-sided 2.5 %."""
-
-BLOCK_ROWS = 50_000
-"""Rows that are predicted together, which bounds the memory of a prediction."""
+NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)  # of :class:`LocalScale`
+CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # candidates for ρ, denser near one
+FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
+ROWS_PER_OBSERVATION = 4.0  # held-out rows per independent error: nearby ones are correlated
+DROPPED_WEIGHT = 0.01  # share of the weight below which the last experts are dropped, for speed
+STANDARD_ERRORS = 2.0  # by which a blend must raise the held-out log-likelihood
+BLOCK_ROWS = 50_000  # rows that are predicted together, which bounds the memory of a prediction
 
 
 @dataclass(frozen=True)
@@ -73,16 +57,11 @@ class LocalScale:
         s^2(x) = \frac{\sum_i c_i q_i + \tau}{\sum_i c_i + \tau}, \qquad c_i = e^{-r_i^2/2R^2},
 
     so that it reverts to one where no row is near.
-
-    Args:
-        nearby: number of nearest rows in the sums.
-        prior_rows: τ.
-        radius: R, in length-scales of the Vecchia process.
     """
 
-    nearby: int
-    prior_rows: float
-    radius: float
+    nearby: int  # number of nearest rows in the sums
+    prior_rows: float  # τ
+    radius: float  # R, in length-scales of the Vecchia process
 
     def __call__(self, distances: Array, squares: Array) -> Array:
         """s², shape (m,), from distances to the nearest rows and q there, both of shape (m, k)."""
@@ -122,10 +101,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class ExpertInputs:
-    """What experts combine: both predictions, distances to the nearest rows, and q of these rows.
-
-    Distances and squares have shape (m, k), nearest first.
-    """
+    """What experts combine: both predictions, and distances and q of nearest rows, shape (m, k)."""
 
     model: Marginals
     neighbors: Marginals
@@ -146,21 +122,15 @@ class ExpertInputs:
 
 @dataclass(frozen=True)
 class OutputBlend:
-    """The blend for one output. It stores the training rows.
+    """The blend for one output. It stores the training rows."""
 
-    Args:
-        gp: the Vecchia process of the centred targets.
-        center: mean of y.
-        squares: q, squared leave-one-out scores of the process over their mean, shape (n,).
-        experts: candidates with positive weight; the model alone has the weight left to one.
-        gain: increase of the mean held-out log-likelihood over the model alone.
-    """
-
-    gp: VecchiaGP
-    center: float
+    gp: VecchiaGP  # the Vecchia process of the centred targets
+    center: float  # mean of y
+    # q, squared leave-one-out scores of the process over their mean, shape (n,)
     squares: Annotated[Array, "n"]
+    # candidates with positive weight; the model alone has the weight left to one
     experts: tuple[Expert, ...]
-    gain: float
+    gain: float  # increase of the mean held-out log-likelihood over the model alone
 
     @property
     def rows(self) -> tuple[Array, Array]:
@@ -220,13 +190,7 @@ def learn_output_blend(
 ) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
-    Args:
-        X: all training rows, shape (n, d).
-        y: their targets, shape (n,), in units of the model.
-        held: indices of the held-out rows, from :func:`held_out_rows`.
-        unseen: the model's leave-one-out predictions of these.
-        rng: draws the rows on which the kernel is learned.
-        n_neighbors: rows on which a prediction is conditioned.
+    Of all rows X and y, ``held`` are held out, and ``unseen`` the model's predictions of these.
     """
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None

@@ -10,8 +10,7 @@ from scipy.special import ndtri
 
 from rwf._types import Array
 
-ENOUGH_SCORES = 30
-"""Fewest scores that calibrate: with fewer, their 95 % quantile is little more than the maximum."""
+ENOUGH_SCORES = 30  # with fewer, their 95 % quantile is little more than the maximum
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,7 @@ class Calibration:
 
     @property
     def inflation(self) -> Array:
-        """The factor that calibrates all variances, shape (k,), at least one.
-
-        It brings the mean square of the scores to one, and 95 % of them into 95 % intervals.
-        """
+        """The factor, one or more, that calibrates mean squares and 95 % intervals, shape (k,)."""
         if len(self.scores) < ENOUGH_SCORES:
             return np.ones(self.scores.shape[1])
         squares: Array = np.mean(self.scores**2, axis=0)
@@ -33,10 +29,7 @@ class Calibration:
         return np.maximum(np.maximum(squares, tails**2), 1.0)
 
     def reach(self, coverage: float) -> Array:
-        """How many calibrated standard deviations hold this share of the errors, shape (k,).
-
-        The quantile is that of split-conformal prediction, for one more row than there are scores.
-        """
+        """Calibrated deviations that hold this share, by split-conformal quantiles, shape (k,)."""
         n = len(self.scores)
         level = min(1.0, np.ceil((n + 1) * coverage) / n)
         sizes = np.abs(self.scores) / np.sqrt(self.inflation)

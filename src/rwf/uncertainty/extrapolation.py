@@ -62,14 +62,10 @@ class NystromResidual:
     The noise, learned with the same inducing rows, contains the mean r̄ of r over the rows, so only
     the deviation g(r(x) - r̄) is added. With all rows inducing, r̄ = 0 and the variance is that of
     the exact process; with few, g = σ²/2r̄ keeps the total above half of what it was.
-
-    Args:
-        share: g c².
-        in_noise: g r̄.
     """
 
-    share: float = 0.0
-    in_noise: float = 0.0
+    share: float = 0.0  # g c²
+    in_noise: float = 0.0  # g r̄
 
     @classmethod
     def learn(cls, variance: float, missing: float, noise: float) -> Self:

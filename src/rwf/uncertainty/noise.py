@@ -8,7 +8,7 @@ rows that are weighted by 1/v.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,56 +21,24 @@ from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 if TYPE_CHECKING:
     from rwf.models.base import Prediction
+    from rwf.models.gaussian import GaussianModel
 
-MOST_INPUTS = 3
-"""Input columns up to which heteroscedastic noise is considered without being asked for."""
-
-WORSE = 1.1
-"""By what factor squared leave-one-out errors may grow for the sake of densities."""
+MOST_INPUTS = 3  # input columns up to which "auto" considers heteroscedastic noise
+WORSE = 1.1  # by what factor squared leave-one-out errors may grow for the sake of densities
 
 
-class NoisyModel(Protocol):
-    """A model that can be fitted again with another noise."""
-
-    @property
-    def noise(self) -> VarianceFunction | None: ...
-
-    @property
-    def noise_levels(self) -> Array: ...
-
-    @property
-    def least_noise(self) -> float: ...
-
-    @property
-    def noise_free(self) -> bool: ...
-
-    def unbiased_rows(self, known: Block) -> Block: ...
-
-    def leave_one_out(self, rows: Block) -> Prediction: ...
-
-    def refit(self, rows: Rows, noise: VarianceFunction | None) -> Self: ...
-
-
-M = TypeVar("M", bound=NoisyModel)
+M = TypeVar("M", bound="GaussianModel")
 
 
 @dataclass(frozen=True)
 class NoiseTask(Generic[M]):
-    """What a noise model decides on.
+    """What a noise model decides on."""
 
-    Args:
-        model: with constant noise.
-        rows: all rows, in standardised units.
-        scored: some of them, for leave-one-out errors.
-        rng: draws features.
-        progress: called with a line of text now and then.
-    """
-
-    model: M
-    rows: Rows
-    scored: Block
-    rng: np.random.Generator
-    progress: Progress
+    model: M  # with constant noise
+    rows: Rows  # all rows, in standardised units
+    scored: Block  # some of them, for leave-one-out errors
+    rng: np.random.Generator  # draws features
+    progress: Progress  # called with a line of text now and then
 
 
 class NoiseModel(Protocol):
@@ -78,7 +46,6 @@ class NoiseModel(Protocol):
 
     def fit(self, task: NoiseTask[M]) -> M:
         """The model to use."""
-        ...
 
 
 class ConstantNoise:
@@ -123,13 +90,13 @@ NOISE_MODELS: dict[str, NoiseModel] = {
 class _Errors:
     """Leave-one-out errors of a model whose variances are calibrated by them."""
 
-    model: NoisyModel
+    model: GaussianModel
     rows: Block
     prediction: Prediction
     inflation: Array
 
     @classmethod
-    def of(cls, model: NoisyModel, scored: Block) -> _Errors:
+    def of(cls, model: GaussianModel, scored: Block) -> _Errors:
         rows = model.unbiased_rows(scored)
         p = model.leave_one_out(rows)
         calibration = Calibration((rows.y - p.mean) / np.sqrt(p.variance))
@@ -155,10 +122,7 @@ def _refitted(noise: VarianceFunction, task: NoiseTask[M]) -> M:
 
 
 def _learn(found: _Errors, task: NoiseTask[M]) -> tuple[VarianceFunction, Array]:
-    """v that suits leave-one-out errors, and the log density that each would gain by it.
-
-    The model would stay as it is, apart from its noise.
-    """
+    """v that suits leave-one-out errors, and the log density that each would gain by it."""
     model, rows, p = found.model, found.rows, found.prediction
     own = np.ones(len(rows)) if model.noise is None else model.noise(rows.X)
     sigma2 = model.noise_levels * found.inflation
@@ -184,10 +148,7 @@ def _is_clear(gain: Array, noise: VarianceFunction) -> bool:
 
 
 def _better(plain: M, varying: M, scored: Block) -> M:
-    """The heteroscedastic model if densities clearly favour it, and its means are no worse.
-
-    What a model misses of a signal looks like noise, and treated as such it is missed even more.
-    """
+    """The heteroscedastic model if densities favour it, and its means do not miss more signal."""
     assert varying.noise is not None
     a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
     if b.squared > WORSE * a.squared:

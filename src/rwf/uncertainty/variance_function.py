@@ -23,24 +23,17 @@ from rwf.features.trend import LinearFeatures
 from rwf.inference.optimize import maximize
 from rwf.wavelets import CompactHat
 
-COARSE = 8
-"""Default number of local features per input column: few, as squared errors are noisy data."""
+COARSE = 8  # local features per input column: few, as squared errors are noisy data
 
 
 @dataclass(frozen=True)
 class VarianceFunction:
-    """v(x), for inputs in standardised units.
+    """v(x), for inputs in standardised units."""
 
-    Args:
-        features: B.
-        weights: θ, shape (q,).
-        level: θ₀.
-        bounds: smallest and largest log v at the training rows, at which v is clipped elsewhere.
-    """
-
-    features: Stack
-    weights: Annotated[Array, "q"]
-    level: float
+    features: Stack  # B
+    weights: Annotated[Array, "q"]  # θ, shape (q,)
+    level: float  # θ₀
+    # smallest and largest log v at the training rows, at which v is clipped elsewhere
     bounds: tuple[float, float]
 
     def __call__(self, X: Array) -> Array:
@@ -78,15 +71,9 @@ def learn_variance(
     coarse: int = COARSE,
     least: float = 0.0,
 ) -> VarianceFunction:
-    """Fit v to leave-one-out errors of rows, given their function variances.
+    """Fit v ≥ ``least`` to leave-one-out errors, given their function variances, shape (n, k).
 
-    Args:
-        rows: in standardised units; the targets are not used.
-        errors: e, of order one, shape (n, k).
-        variances: s, of the same shape.
-        rng: draws the features.
-        coarse: local features per input column, beside a linear trend.
-        least: lower bound of v.
+    Features are a linear trend and ``coarse`` local ones per input column.
     """
     X, weights, d = rows.X, rows.weights, rows.X.shape[1]
     local = draw_lattice(CompactHat(), X, coarse * d, rng) if d in DENSITY else ()

@@ -30,59 +30,34 @@ from rwf.linalg.threads import in_parallel, one_blas_thread
 if TYPE_CHECKING:
     from sklearn.neighbors import NearestNeighbors
 
-NEIGHBORS = 16
-"""Neighbors of a row: the cost is cubic in them, and more hardly change a prediction."""
-
-TWICE_ORDERS = (1, 3, 5)
-"""Twice the candidate orders ν of the Matérn kernel: 0, 1 and 2 derivatives."""
+NEIGHBORS = 16  # neighbors of a row: the cost is cubic in them, and more hardly change a prediction
+TWICE_ORDERS = (1, 3, 5)  # twice the candidate orders of the Matérn kernel
 
 TARGETS_BY_FRACTION = {1: 6000, 16: 100, 256: 50}
 """Most target rows, by the n in 1/n: the fraction of rows that their neighbors are taken from."""
 
-MOST_TARGETS = 150_000
-"""Most target rows times columns, to which the cost of a likelihood is proportional."""
-
-ROUNDS = 2
-"""How often neighbors are found, each time in the metric learned before; the first metric is a
-guess, the second is close to the final one."""
-
-LARGEST_DEFICIT = 1.0
-"""Nats per row behind the best at which an order is dropped after the first round: later rounds
-change less."""
-
-FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01
-"""Initial ℓ, in mean distances to the farthest neighbor, and ν: a smooth function, little noise."""
+MOST_TARGETS = 150_000  # most target rows times columns: the cost is proportional to it
+ROUNDS = 2  # how often neighbors are found, each time in the metric learned before
+LARGEST_DEFICIT = 1.0  # nats per row behind the best at which an order is dropped after a round
+FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01  # initial ℓ over the distance of neighbors, and ν
 
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
 """Bounds of ℓ relative to its initial value, of a² relative to the variance of the values, and of
 ν, which is positive so that K has a Cholesky factor where neighbors coincide."""
 
-TREE_COLUMNS = 16
-"""Columns up to which a k-d tree finds the nearest rows. With more it visits nearly all rows, and
-brute force by matrix products is ten times as fast."""
-
-LARGEST_INPUT = 1e100
-"""Inputs in length-scales are clipped here: κ is zero long before, and squares do not overflow."""
-
-ROWS_AT_ONCE = 2048
-"""Rows of one task in the thread pool: milliseconds of work, far more than its overhead."""
+TREE_COLUMNS = 16  # up to which a k-d tree is used; with more, brute force is ten times as fast
+LARGEST_INPUT = 1e100  # in length-scales: κ is zero long before, and squares do not overflow
+ROWS_AT_ONCE = 2048  # rows of one task in the thread pool: far more work than its overhead
 
 
 @dataclass(frozen=True)
 class MaternKernel:
-    """a²κ(r), and the nugget of every row.
+    """a²κ(r), and the nugget of every row."""
 
-    Args:
-        twice_order: 1, 3 or 5.
-        lengths: ℓ, shape (d,).
-        amplitude: a².
-        nugget: ν, in units of a².
-    """
-
-    twice_order: int
-    lengths: Annotated[Array, "d"]
-    amplitude: float
-    nugget: float
+    twice_order: int  # 1, 3 or 5
+    lengths: Annotated[Array, "d"]  # ℓ, shape (d,)
+    amplitude: float  # a²
+    nugget: float  # ν, in units of a²
 
     @property
     def theta(self) -> Array:
@@ -104,19 +79,12 @@ class MaternKernel:
 
 @dataclass(frozen=True)
 class VecchiaGP:
-    """Training rows and their kernel; predictions condition on the nearest rows.
+    """Training rows and their kernel; predictions condition on the nearest rows."""
 
-    Args:
-        kernel: in the units of X and of the values.
-        X: inputs, shape (n, d).
-        values: shape (n,), of mean zero.
-        n_neighbors: most neighbors of a row.
-    """
-
-    kernel: MaternKernel
-    X: Annotated[Array, "n d"]
-    values: Annotated[Array, "n"]
-    n_neighbors: int = NEIGHBORS
+    kernel: MaternKernel  # in the units of X and of the values
+    X: Annotated[Array, "n d"]  # inputs, shape (n, d)
+    values: Annotated[Array, "n"]  # shape (n,), of mean zero
+    n_neighbors: int = NEIGHBORS  # most neighbors of a row
 
     @cached_property
     def _U(self) -> Array:
@@ -133,10 +101,7 @@ class VecchiaGP:
         return NearestNeighbors(algorithm="brute").fit(self._U)
 
     def nearest(self, X: Array, k: int) -> tuple[Array, IntArray]:
-        """Distances, in lengths, and numbers of the k nearest rows, or of all if there are fewer.
-
-        Both have shape (m, k), nearest first.
-        """
+        """Distances, in lengths, and numbers of the k nearest rows, nearest first, shape (m, k)."""
         U, k = self.kernel.in_lengths(X), min(k, len(self.X))
         if U.shape[1] <= TREE_COLUMNS:
             distances, near = self._tree.query(U, k=np.arange(1, k + 1))
@@ -197,10 +162,9 @@ class VecchiaGP:
 def learn_vecchia_gp(
     X: Array, values: Array, rng: np.random.Generator, n_neighbors: int = NEIGHBORS
 ) -> VecchiaGP:
-    """Learn all parameters from two or more rows, whose values have mean zero.
+    """All parameters that maximise the density of target rows given their neighbors.
 
-    For every order, lengths, amplitude and nugget maximise the mean log density of the target rows
-    given their neighbors; the order with the highest is taken.
+    There are two or more rows, whose values have mean zero.
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0

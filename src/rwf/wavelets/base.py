@@ -10,8 +10,7 @@ import numpy as np
 
 from rwf._types import Array
 
-TAIL = 80.0
-"""Squared radius beyond which a Gaussian envelope is set to zero: e^-40 = 4e-18 of its peak."""
+TAIL = 80.0  # squared radius beyond which a Gaussian is set to zero: e^-40 = 4e-18 of its peak
 
 Geometry = Literal["radial", "oriented", "tensor"]
 

@@ -23,7 +23,6 @@ class ShiftSampler(Protocol):
 
     def __call__(self, X: Array, m: int, rng: np.random.Generator) -> Array:
         """Shifts, shape (m, d), in the units of X."""
-        ...
 
 
 def stratified(m: int, rng: np.random.Generator) -> Array:

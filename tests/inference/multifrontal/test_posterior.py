@@ -252,8 +252,7 @@ def test_moments_hold_what_the_gram_matrix_holds(rng):
     assert_allclose(tree.column_energies, dense.column_energies, rtol=1e-11, atol=1e-14)
     w = rng.normal(size=problem.tree.n_features)
     assert tree.quadratic_form(w) == pytest.approx(w @ dense.ZtZ @ w)
-    assert tree.resolves(problem.prior, 0.1)
-    assert not tree.resolves(problem.prior, 1e-18)
+    assert 1e-18 < tree.resolvable_noise(problem.prior) < 0.1
     assert tree.resolvable_noise(2 * problem.prior) == pytest.approx(
         2 * tree.resolvable_noise(problem.prior)
     )

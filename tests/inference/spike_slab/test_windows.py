@@ -117,7 +117,7 @@ def test_a_short_series_is_one_window_and_the_same_fit():
     b = plain.posterior(plain.collect(rows)).predict(plain.features(rows.X))
     assert_allclose(a.mean, b.mean, rtol=1e-12)
     assert_allclose(a.variance, b.variance, rtol=1e-12)
-    assert windowed.converged == plain.report.converged
+    assert windowed.windows[0].fit.report.converged == plain.report.converged
 
 
 def test_too_many_inputs_for_one_window_are_refused_with_advice(rng):

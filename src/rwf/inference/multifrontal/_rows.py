@@ -13,11 +13,8 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features._fused_math import compiled, exp
 
-CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5
-"""Formulas of columns: ``OTHER`` is filled in by the feature map itself."""
-
-EVERYWHERE = 1e150
-"""The radius of a column without bounds: its square does not overflow."""
+CONSTANT, LINEAR, COMPACT_HAT, HAT, BUMP, OTHER = 0, 1, 2, 3, 4, 5  # formulas of columns
+EVERYWHERE = 1e150  # the radius of a column without bounds: its square does not overflow
 
 
 class ColumnTable(NamedTuple):

@@ -19,8 +19,7 @@ from rwf.linalg.threads import in_parallel
 if TYPE_CHECKING:
     from rwf.inference.multifrontal._rows import ColumnTable
 
-CELL_ROWS = 256
-"""Most rows of a cell. Fewer rows meet fewer columns, but make products slower."""
+CELL_ROWS = 256  # most rows of a cell: fewer meet fewer columns, but make products slower
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,7 @@ class AtomTree:
     def features_of(
         self, rows: SortedRows, leaf: int, begin: int, end: int, work: Workspace
     ) -> tuple[IntArray, Array]:
-        """Places in the leaf's list of the columns that reach a cell, and their features.
-
-        The features, one line per column, stand at the beginning of ``work.values``.
-        """
+        """Places in the leaf's list of the columns that reach a cell, and their Zᵀ, in ``work``."""
         from rwf.inference.multifrontal import _rows
 
         columns = self.dissection.columns(leaf)

@@ -11,8 +11,7 @@ from rwf._types import Array, IntArray
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores
 
-BATCHES_PER_CORE = 4
-"""More batches than cores even out their different costs, and more yet would be too small."""
+BATCHES_PER_CORE = 4  # more batches than cores even out their different costs
 
 
 @dataclass(frozen=True)

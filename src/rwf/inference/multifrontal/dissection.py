@@ -22,14 +22,9 @@ from numpy.typing import NDArray
 
 from rwf._types import Array, BoolArray, IntArray
 
-AnyArray: TypeAlias = NDArray[Any]
-"""What is saved: floats or integers."""
-
-LEAF_COLUMNS = 100
-"""A box of no more columns is a leaf: smaller fronts are too small for fast products."""
-
-MIDDLE = (0.4, 0.6)
-"""Quantiles of its columns' centres between which a box is cut, so that the tree is balanced."""
+AnyArray: TypeAlias = NDArray[Any]  # what is saved: floats or integers
+LEAF_COLUMNS = 100  # columns of a leaf: smaller fronts are too small for fast products
+MIDDLE = (0.4, 0.6)  # quantiles of centres between which a box is cut: the tree is balanced
 
 
 @dataclass(frozen=True)
@@ -40,9 +35,7 @@ class Dissection:
     """
 
     order: Annotated[IntArray, "p"]  # the original number of every column, shape (p,)
-    axes: Annotated[
-        IntArray, "v"
-    ]  # the input at which a node is cut, -1 for leaves, shape (nodes,)
+    axes: Annotated[IntArray, "v"]  # input at which a node is cut, -1 for leaves, shape (nodes,)
     cuts: Annotated[Array, "v"]  # where it is cut; what is smaller goes left, shape (nodes,)
     right: Annotated[IntArray, "v"]  # the right child, shape (nodes,)
     parents: Annotated[IntArray, "v"]  # shape (nodes,); -1 for the root
@@ -239,10 +232,7 @@ class _Builder:
 
 
 def _best_cut(low: Array, high: Array, centres: Array) -> tuple[int, float]:
-    """The cut near the middle that the fewest supports straddle, and their number.
-
-    The fewest are at the end of a support, so that no other places need to be tried.
-    """
+    """The cut, at the end of a support, that the fewest supports straddle, and their number."""
     ends, begins = np.sort(high), np.sort(low)
     ranks = [int(share * len(low)) for share in MIDDLE]
     first, last = np.partition(centres, ranks)[ranks]

@@ -29,8 +29,7 @@ from rwf.linalg.threads import in_parallel
 if TYPE_CHECKING:
     from rwf.inference.multifrontal.moments import TreeMoments
 
-SOLVED_AT_ONCE = 64
-"""Columns of a triangular system that are solved together; the rest is faster matrix products."""
+SOLVED_AT_ONCE = 64  # columns of a triangular system solved together; the rest is products
 
 
 class _NotPositiveDefinite(Exception):

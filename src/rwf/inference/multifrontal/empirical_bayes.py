@@ -14,10 +14,9 @@ from rwf.inference.moments import Statistics
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
 
+# Initial variances: of the coarsest atoms, by which factor they fall per octave, and of the noise.
+# They only save steps: the fixed point hardly depends on them.
 COARSEST, FALL, NOISE = 4.0, 3.0, 1e-2
-"""Initial variances for targets of unit variance: that of the weights of the coarsest atoms of unit
-peak, the factor by which it falls from octave to octave, and that of the noise. They only save
-steps: the fixed point hardly depends on them."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,7 @@ class TreeEmpiricalBayes:
 
 
 def power_law(features: Stack) -> Variances:
-    """Initial variances, which fall from octave to octave, as those of most functions do.
-
-    From equal ones, the fixed point needs twice as many steps.
-    """
+    """Initial variances that fall from octave to octave, which halves the steps needed."""
     level, log_priors = 0, []
     for part in features.maps:
         if part.local:
@@ -57,10 +53,7 @@ def tree_fixed_point(
     max_iter: int = 8,
     tol: float = 2e-2,
 ) -> TreeEmpiricalBayes:
-    """:func:`mackay_fixed_point` on a tree: one factor and one selected inverse a step.
-
-    Without ``parents``, every group is its own block.
-    """
+    """:func:`mackay_fixed_point` on a tree; without ``parents``, every group is its own block."""
     blocks = np.arange(len(start.log_priors)) if parents is None else parents
     # The fixed point needs no more than all forms of moments have.
     found = mackay_fixed_point(

@@ -24,9 +24,7 @@ class TreeFactor:
     """M = LLᵀ, by nodes."""
 
     dissection: Dissection  # the tree
-    panels: Annotated[
-        Array, "g"
-    ]  # of every node L⁻¹ above X, shape (list, own), in Fortran's order
+    panels: Annotated[Array, "g"]  # L⁻¹ above X of every node, (list, own), in Fortran's order
     jitter: float = 0.0  # what was added to the diagonal of M to make it positive definite
 
     def panel(self, v: int) -> Array:

@@ -26,9 +26,7 @@ from rwf.linalg.threads import in_parallel
 if TYPE_CHECKING:
     from rwf.inference.multifrontal.factor import TreeFactor
 
-STRIP = 192
-"""Columns of a symmetric product that are computed at once: few, so that little is computed above
-the diagonal, and enough for fast products."""
+STRIP = 192  # columns of a symmetric product at once: few, so that little is computed twice
 
 
 @dataclass(frozen=True)

@@ -24,28 +24,13 @@ OVERLAP = {1: 4.0, 2: 1.75, 3: 1.6}
 """Radius of a support in spacings of its lattice, by the number of inputs. A larger one gives a
 smoother lattice of coarser atoms for the same number, and costs its d + 1st power."""
 
-WIDEST = 3.0
-"""Largest radius of a support, in scales, that spacings allow for: beyond, Gaussian envelopes have
-all but vanished."""
-
-REACH = 0.7
-"""Share of the support within which rows count for an atom: at the rim it is close to zero."""
-
-JITTER = 0.3
-"""Largest distance of an atom from the middle of its cell in any input, in spacings: it breaks the
-regularity of the lattice and leaves no gaps."""
-
-CLOSE = 0.97
-"""Share of the requested number that is close enough: each further attempt costs as much again."""
-
-ATTEMPTS = 10
-"""How many finest spacings are tried at most; three or four are usual."""
-
-MOST_ROWS = 2**20
-"""Of more rows, a sample shows as well where rows are."""
-
-DEEPEST = {1: 50, 2: 28, 3: 18}
-"""Most octaves, so that a cell's number fits an integer."""
+WIDEST = 3.0  # largest radius, in scales, that spacings allow for
+REACH = 0.7  # share of the support within which rows count: it is close to zero at the rim
+JITTER = 0.3  # largest distance of an atom from the middle of its cell, in spacings
+CLOSE = 0.97  # share of the requested number that is close enough
+ATTEMPTS = 10  # how many finest spacings are tried at most; three or four are usual
+MOST_ROWS = 2**20  # of more rows, a sample shows as well where rows are
+DEEPEST = {1: 50, 2: 28, 3: 18}  # most octaves, so that a cell's number fits an integer
 
 
 @dataclass(frozen=True)
@@ -60,10 +45,7 @@ class _Lattice:
 def draw_multifrontal_lattice(
     wavelet: Wavelet, X: Array, n_features: int, rng: np.random.Generator
 ) -> tuple[LocalAtoms, ...]:
-    """Octaves of atoms, coarse to fine, at most ``n_features`` columns in all and nearly as many.
-
-    There are fewer only if so few rows would not inform more.
-    """
+    """Octaves of atoms, coarse to fine, of nearly ``n_features`` columns if rows inform as many."""
     d = X.shape[1]
     if d not in OVERLAP:
         raise ValueError(f"X has {d} columns, but a lattice is for one, two or three inputs.")

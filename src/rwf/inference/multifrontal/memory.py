@@ -11,8 +11,7 @@ from rwf.inference.multifrontal.elimination import update_entries
 from rwf.inference.multifrontal.inverse import inverse_entries
 from rwf.inference.multifrontal.schedule import schedule
 
-CLOSE = 1.03
-"""The largest number of columns is found up to this factor: closer would cost more trials."""
+CLOSE = 1.03  # factor up to which the largest number of columns is found
 
 
 class TreeTooLargeError(RWFError, ValueError):
@@ -33,10 +32,7 @@ def memory_needed(tree: Dissection) -> int:
 
 
 def largest_that_fits(draw: Callable[[int], AtomTree], n_features: int, budget: int) -> AtomTree:
-    """The tree that ``draw`` makes of ``n_features`` columns, or of as many as fit the budget.
-
-    The budget is in bytes.
-    """
+    """The tree that ``draw`` makes of ``n_features`` columns, or of as many as fit the bytes."""
     tree = draw(n_features)
     need = memory_needed(tree.dissection)
     if need <= budget:

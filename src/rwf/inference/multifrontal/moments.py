@@ -24,9 +24,7 @@ from rwf.linalg.blas import call
 from rwf.linalg.cholesky import EPSILON, RESOLUTION
 from rwf.linalg.threads import in_parallel
 
-LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512
-"""Rows that are sorted and added at a time: at least so many, and so many per leaf, so that cells
-are small in space and yet have enough rows for fast products."""
+LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512  # rows added at a time: at least, and per leaf
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,7 @@ class TreeMoments:
 
     form: ClassVar[str] = "multifrontal"
     tree: AtomTree  # the columns and their dissection
-    grams: Annotated[
-        Array, "g"
-    ]  # lower triangles of ZᵀZ of the rows in each leaf over the leaf's list, packed
+    grams: Annotated[Array, "g"]  # lower triangle of every leaf's ZᵀZ over its list, packed
     Zty: Annotated[Array, "p k"]  # b in the original order of columns, shape (p, k) for k outputs
     yty: Annotated[Array, "k"]  # yᵀy of each output, shape (k,)
     n: float  # number of rows, or their total weight
@@ -103,10 +99,6 @@ class TreeMoments:
         widest = int(self.tree.dissection.fronts.max())
         median = float(np.median(self.column_energies * prior_variances))
         return EPSILON * widest * median / RESOLUTION
-
-    def resolves(self, prior_variances: Array, noise_variance: float) -> bool:
-        """Whether rounding stays far below the noise, so that the Gram form can be trusted."""
-        return self.resolvable_noise(prior_variances) < noise_variance
 
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float

@@ -53,10 +53,7 @@ class TreePosterior(WeightPosterior):
     def predict(
         self, X: Array, noise: Array | float = 1.0, *, with_noise: bool = True
     ) -> Marginals:
-        """Marginals of y at rows X, whose noise variance is σ² times ``noise``.
-
-        Without noise, the variance is that of f.
-        """
+        """Marginals of y at rows X with noise σ² times ``noise``, or of f without it."""
         rows = self.tree.sorted_rows(X)
         mean, variance = np.empty((2, len(X)))
         work = partial(self._predict_cells, rows, self.factor.inverse.leaves, mean, variance)

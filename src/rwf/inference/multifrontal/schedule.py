@@ -11,11 +11,8 @@ from rwf._types import Array
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.linalg.threads import cores, one_blas_thread
 
-SUBTREES_PER_CORE = 2
-"""More subtrees than cores even out their different costs, but need more memory at once."""
-
-LARGE_FRONT = 1000
-"""Columns of a front from which on two threads of BLAS are faster than one."""
+SUBTREES_PER_CORE = 2  # more even out their different costs, but need more memory at once
+LARGE_FRONT = 1000  # columns of a front from which on two threads of BLAS are faster than one
 
 
 def schedule(tree: Dissection) -> tuple[list[int], list[Sequence[int]]]:
@@ -40,10 +37,7 @@ def threads_for(tree: Dissection, nodes: Sequence[int]) -> AbstractContextManage
 
 
 class Pile:
-    """A stack of square matrices in one piece of memory.
-
-    Allocating is slow, and memory that is used again is still in a cache.
-    """
+    """A stack of square matrices in one piece of memory, which is used again while in a cache."""
 
     def __init__(self, size: int) -> None:
         self._memory = np.empty(size)

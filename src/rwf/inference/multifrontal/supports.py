@@ -24,15 +24,11 @@ from rwf.wavelets.radial import Bump, RadialWavelet
 if TYPE_CHECKING:
     from rwf.inference.multifrontal._rows import ColumnTable
 
-MARGIN = 1e-9
-"""Supports are widened by this share, so that rounding at their rim cannot miss a row."""
+MARGIN = 1e-9  # supports are widened by this share, so that rounding at their rim cannot miss a row
 
 
 def support_radius(wavelet: Wavelet, d: int) -> float:
-    """Distance in scales beyond which features are exactly zero.
-
-    Gaussian envelopes end where feature maps cut them off, at e^-40 = 4e-18 of their peak.
-    """
+    """Distance in scales beyond which features are exactly zero; Gaussian envelopes are cut off."""
     radius = wavelet.radius(d) if isinstance(wavelet, RadialWavelet) else np.inf
     radius = radius if np.isfinite(radius) else wavelet.constants(d).radius
     return float(min(radius, np.sqrt(TAIL)))

@@ -22,8 +22,7 @@ from rwf._types import Array, IntArray
 from rwf.features._fused_math import compiled, exp
 from rwf.inference.spike_slab._atoms import Runs, gram_row
 
-LARGEST_EXPONENT = 600.0
-"""Exponents are clipped here: e^±700 is the range of doubles and of the fused exponential."""
+LARGEST_EXPONENT = 600.0  # exponents are clipped here: e^±700 is the range of doubles
 
 
 class Terms(NamedTuple):
@@ -190,10 +189,9 @@ def _flip_rates(state: State, terms: Terms, rates: Array) -> float:
 
 @compiled
 def birth_death(state: State, terms: Terms, duration: float, rng: np.random.Generator) -> int:
-    """Births and deaths in continuous time; how many there were.
+    """Births and deaths in continuous time, without rejections; how many there were.
 
-    Every atom flips at the rate min(1, posterior odds of the flip), which is in detailed balance
-    with the posterior; there are no rejections.
+    Every atom flips at the rate min(1, posterior odds of the flip): detailed balance holds.
     """
     v, e, rates = np.empty(len(state.active)), np.empty(len(state.S)), np.empty(len(state.S))
     time, events = 0.0, 0
@@ -233,10 +231,7 @@ def _birth_weights(state: State, terms: Terms, S: Array, Q: Array, weights: Arra
 
 @compiled
 def relocate(state: State, terms: Terms, times: int, rng: np.random.Generator) -> int:
-    """Take out a random active atom and draw its successor among all inactive ones by their odds.
-
-    This is a Gibbs step: the atom itself is a candidate too. How many moved to another place.
-    """
+    """Gibbs steps that draw a successor of a random active atom by the odds; how many moved."""
     v, e, weights = np.empty(len(state.active)), np.empty(len(state.S)), np.empty(len(state.S))
     S, Q = np.empty(len(state.S)), np.empty(len(state.S))
     moved = 0

@@ -22,21 +22,11 @@ from rwf.inference.spike_slab.reduction import DenseRows, reduced
 from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
 
-SLAB = 0.5
-"""The scale of slab variances, in variances of y: an atom has about the height of the signal."""
-
-NOISE = 0.01
-"""The scale of the prior of σ², as a share of what differences of neighbours suggest: these are
-mostly too large, and the prior is to be weak."""
-
-COPIES = 2
-"""Atoms drawn near each active one during burn-in, which refine its place and scale."""
-
-EVENTS = 200
-"""Births and deaths per sweep beyond which burn-in makes sweeps shorter, as they cost the most."""
-
-LONGEST = 5000
-"""Most distinct inputs of one dictionary: its cost grows with their square."""
+SLAB = 0.5  # scale of slab variances, in variances of y: atoms are as high as the signal
+NOISE = 0.01  # scale of the prior of σ², as a share of what differences of neighbours suggest
+COPIES = 2  # atoms drawn near each active one during burn-in, which refine its place and scale
+EVENTS = 200  # births and deaths per sweep beyond which burn-in makes sweeps shorter
+LONGEST = 5000  # most distinct inputs of one dictionary: its cost grows with their square
 
 
 @dataclass(frozen=True)
@@ -98,10 +88,9 @@ class Chain:
         self.state = ChainState(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
 
     def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
-        """Find the posterior: first by growth, then also near active atoms.
+        """Find the posterior, with the dense part fitted again for every dictionary.
 
-        The dense part is fitted again for every dictionary. More active atoms than ``most`` are an
-        error, because their sweeps would take too long.
+        More active atoms than ``most`` are an error: their sweeps would take too long.
         """
         for index in range(dictionaries):
             task, state = self.task, self.state

@@ -23,8 +23,7 @@ from rwf.inference.optimize import maximize
 from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.spread import spread
 
-CONSTANT_RATIO = 1e8
-"""The prior variance of the constant over σ²: nearly flat, and far from the limits of doubles."""
+CONSTANT_RATIO = 1e8  # prior variance of the constant over σ²: nearly flat
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,8 @@ class DensePart:
     def of(cls, smooth: Smooth | None, noise_variance: float) -> Self:
         """The constant, and the smooth part with its own prior variances."""
         if smooth is None:
-            return cls(
-                Stack((ConstantFeatures(),)), np.array([CONSTANT_RATIO]), np.zeros(1, dtype=np.intp)
-            )
+            constant, group = Stack((ConstantFeatures(),)), np.zeros(1, dtype=np.intp)
+            return cls(constant, np.array([CONSTANT_RATIO]), group)
         ratios = np.append(CONSTANT_RATIO, smooth.prior_variances / noise_variance)
         groups = np.append(0, 1 + smooth.groups)
         return cls(Stack((ConstantFeatures(), *smooth.features.maps)), ratios, groups)

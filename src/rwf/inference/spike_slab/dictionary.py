@@ -26,8 +26,7 @@ from rwf.features.base import row_chunks
 from rwf.features.trend import Shapeless
 
 STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
-REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])
-"""Where |u| is beyond this, ψ(u) = 0, by kind."""
+REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])  # where |u| is beyond this, ψ(u) = 0, by kind
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ class Dictionary(Shapeless):
     shifts: Annotated[Array, "m"]  # t, shape (m,)
     frequencies: Annotated[Array, "m"]  # F, shape (m,); used by Gabor atoms, as is P
     phases: Annotated[Array, "m"]  # P, shape (m,)
-    blocks: Annotated[
-        IntArray, "m"
-    ]  # the block of every atom, shape (m,): atoms of a block share one slab
+    blocks: Annotated[IntArray, "m"]  # shape (m,): atoms of a block share one slab
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

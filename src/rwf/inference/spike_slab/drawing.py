@@ -12,23 +12,12 @@ from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictiona
 
 LOCAL_KINDS = (CUSP, HAT, GABOR)
 
-PER_LENGTH = 2
-"""Atoms of a kind per scale length in every octave: neighbours overlap."""
-
-FINEST = 4.0
-"""The smallest scale, in spacings of the data: an atom is informed by several rows."""
-
-HIGHEST_FREQUENCY = 5.0
-"""The largest F of a Gabor atom: about four waves in its support."""
-
-MARGIN = 3
-"""Cells beyond the data that have atoms, because their supports reach into the data."""
-
-NEIGHBORS = 8
-"""The spacing is the median over so many neighbours, which evens out clusters of inputs."""
-
-LONE = 1.5
-"""An atom whose energy is below this multiple of its largest square depends on one row only."""
+PER_LENGTH = 2  # atoms of a kind per scale length in every octave: neighbours overlap
+FINEST = 4.0  # the smallest scale, in spacings of the data: an atom is informed by several rows
+HIGHEST_FREQUENCY = 5.0  # the largest F of a Gabor atom: about four waves in its support
+MARGIN = 3  # cells beyond the data that have atoms, because their supports reach into the data
+NEIGHBORS = 8  # the spacing is the median over so many, which evens out clusters of inputs
+LONE = 1.5  # an atom of less energy over its largest square depends on one row only
 
 
 def octaves(x: Array) -> Array:
@@ -56,10 +45,7 @@ class Pool:
 
 
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:
-    """Random atoms: two of each local kind per scale length and octave, then a step in every gap.
-
-    The inputs x, shape (n,), are distinct and ascending.
-    """
+    """Two atoms of each local kind per scale length and octave, and a step in every gap of x."""
     tops = octaves(x)
     parts = []
     for position, kind in enumerate(LOCAL_KINDS):

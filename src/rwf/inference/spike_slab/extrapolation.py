@@ -18,11 +18,8 @@ import numpy as np
 
 from rwf._types import Array
 
-COMMON = 0.99
-"""The quantile of the gaps' widths that counts as common: all but the unusual ones."""
-
-WIDTHS = 2.0
-"""The variance reverts within so many common widths: about as fast as local atoms decay."""
+COMMON = 0.99  # the quantile of the gaps' widths that counts as common: all but the unusual ones
+WIDTHS = 2.0  # common widths within which the variance reverts, as fast as atoms decay
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,8 @@ from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.mixture import Draw, Mixture
 from rwf.linalg.threads import in_parallel
 
-TOLERANCE = 0.02
-"""Relative difference of σ, and difference of scores, up to which chains agree: far less than what
-separates good fits from bad ones."""
-
-FEW = 50
-"""Active atoms that are never too many: with few rows, chains overshoot during burn-in."""
+TOLERANCE = 0.02  # difference of scores, and relative one of σ, up to which chains agree
+FEW = 50  # active atoms that are never too many: with few rows, chains overshoot during burn-in
 
 
 @dataclass(frozen=True)
@@ -89,14 +85,7 @@ def fit_spike_slab(
     smooth: Smooth | None = None,
     schedule: Schedule | None = None,
 ) -> SpikeSlabFit:
-    """Sample spike and slab over steps, cusps, hats and Gabor atoms, for one input and one output.
-
-    Args:
-        rows: X of shape (n, 1) and y of shape (n, 1), in any units.
-        rng: the source of everything random.
-        smooth: columns that are always in, beside the constant.
-        schedule: how long to sample.
-    """
+    """Sample atoms for one input and output, beside ``smooth`` columns that are always in."""
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
     chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
     most = max(plan.most_active * len(task.rows), FEW)

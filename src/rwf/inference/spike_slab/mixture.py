@@ -8,6 +8,7 @@ and further rows are a sum of moments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -23,9 +24,7 @@ from rwf.inference.posterior import Marginals, Posterior
 class Draw:
     """A state of the sampler."""
 
-    atoms: Annotated[
-        IntArray, "a"
-    ]  # columns of the active atoms among those of all draws, shape (k,)
+    atoms: Annotated[IntArray, "a"]  # columns of the active atoms among all draws', shape (k,)
     variances: Annotated[Array, "a"]  # their slab variances, shape (k,)
     noise_variance: float  # σ²
     ratios: Annotated[Array, "p"]  # prior variances of the dense columns over σ², shape (p,)
@@ -63,18 +62,18 @@ class Mixture:
     @property
     def prior_variances(self) -> Array:
         """The prior variance of every column, in the mean over draws, shape (u,)."""
-        variances = np.zeros(len(self.moments.ZtZ))
-        for draw, component in zip(self.draws, self.components, strict=True):
-            variances[self.columns(draw)] += component.prior_variances / len(self.draws)
-        return variances
+        return self._average(lambda component: component.prior_variances)
 
     @cached_property
     def mean(self) -> Array:
         """The mean weight of every column, shape (u,)."""
-        mean = np.zeros(len(self.moments.ZtZ))
-        for draw, component in zip(self.draws, self.components, strict=True):
-            mean[self.columns(draw)] += component.mean / len(self.draws)
-        return mean
+        return self._average(lambda component: component.mean)
+
+    def _average(self, values: Callable[[Posterior], Array]) -> Array:
+        total = np.zeros(len(self.moments.ZtZ))
+        for columns, component in self._parts():
+            total[columns] += values(component) / len(self.draws)
+        return total
 
     def predict(self, Z: Array) -> Marginals:
         """Mean and variance of y: the mean of the draws' variances plus the variance of means."""
@@ -87,11 +86,7 @@ class Mixture:
         return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
 
     def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Marginals:
-        r"""Predictions of training rows as if each were unseen.
-
-        A draw is the less likely without a row the better it predicts it: its share is in
-        proportion to 1/p(y_i | other rows, draw).
-        """
+        """Leave-one-out predictions: a draw's share at row i is ∝ 1/p(y_i | other rows, draw)."""
         left = [p.leave_one_out(Z[:, c], y, weights) for c, p in self._parts()]
         noise = np.array([draw.noise_variance for draw in self.draws])[:, None]
         means, variances = (np.stack([getattr(q, name) for q in left]) for name in _FIELDS)

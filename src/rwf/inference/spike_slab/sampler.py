@@ -26,18 +26,14 @@ from rwf.linalg.cholesky import EPSILON, factor_matrix
 if TYPE_CHECKING:
     from rwf.inference.spike_slab._moves import Terms
 
-CAPACITY = 1000
-"""Most active atoms. The prior gives no mass to more: a sweep costs their number cubed."""
-
-RELOCATIONS = 60
-"""Most relocations of a sweep, and at most one per active atom: they cost as much as births."""
+CAPACITY = 1000  # most active atoms: a sweep costs their number cubed
+RELOCATIONS = 60  # most relocations of a sweep: they cost as much as births
 
 SCARCITY = 0.2
 """c: atoms that neither gain nor cost anything become active now and then. With c = 0 their number
 in a block would drift to anything up to D_g, because the odds grow with it."""
 
-SMALLEST = 1e-290
-"""Prior odds are no smaller, so that they have a logarithm and an inverse."""
+SMALLEST = 1e-290  # prior odds are no smaller, so that they have a logarithm and an inverse
 
 
 @dataclass(frozen=True)
@@ -58,16 +54,7 @@ class Levels:
 
 
 class Sampler:
-    """The state of a chain on one dictionary.
-
-    Args:
-        moments: effective moments of all atoms.
-        blocks: the block of every atom, shape (m,).
-        prior: scales of the priors.
-        levels: hyperparameters to start with.
-        active: indices of the active atoms to start with.
-        rng: the source of all moves.
-    """
+    """The state of a chain on one dictionary, with the blocks and moments of its atoms."""
 
     def __init__(
         self,
@@ -155,10 +142,7 @@ class Sampler:
         self.rebuild()
 
     def sweep(self, duration: float) -> int:
-        """Births and deaths for a time, relocations, hyperparameters; how many births and deaths.
-
-        Relocations leave the size of the active set, so their number may depend on it.
-        """
+        """Births and deaths for a time, the number of which is returned, relocations, levels."""
         from rwf.inference.spike_slab._moves import birth_death, relocate
 
         events: int = birth_death(self.state, self.terms, duration, self.rng)

@@ -6,11 +6,8 @@ import numpy as np
 
 from rwf.data.rows import Block
 
-CONSTANT = 1e-13
-"""Targets whose deviation is below this fraction of their magnitude are constant up to rounding."""
-
-SMALLEST_NOISE = 1e-12
-"""The smallest initial noise variance, in variances of y, far above rounding errors."""
+CONSTANT = 1e-13  # deviation over magnitude below which targets are constant up to rounding
+SMALLEST_NOISE = 1e-12  # in variances of y, far above rounding errors
 
 
 def spread(rows: Block) -> float:
@@ -21,11 +18,7 @@ def spread(rows: Block) -> float:
 
 
 def neighbour_noise(rows: Block) -> float:
-    """σ² if f changed nowhere between neighbours: mostly too large, never far too small.
-
-    Rows are sorted by their input. Those of equal input are compared with their mean, and means
-    with each other.
-    """
+    """σ² if f changed nowhere between neighbours: mostly too large, never far too small."""
     x, y, v = rows.X[:, 0], rows.y[:, 0], rows.weights
     starts = np.flatnonzero(np.append(True, np.diff(x) > 0))
     sizes = np.diff(np.append(starts, len(x)))

@@ -26,11 +26,8 @@ from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
-LENGTH = 2000
-"""Distinct inputs of a window, about, without its margins: enough for coarse atoms, and cheap."""
-
-MARGIN = 100
-"""Distinct inputs that a window has beyond each of its ends, where two windows are blended."""
+LENGTH = 2000  # distinct inputs of a window without its margins: enough for coarse atoms
+MARGIN = 100  # distinct inputs beyond each end, where two windows are blended
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,6 @@ class WindowedFit:
     """Windows in ascending order, one at least."""
 
     windows: tuple[Window, ...]
-
-    @property
-    def converged(self) -> bool:
-        return all(window.fit.report.converged for window in self.windows)
 
     def collect(self, rows: Block) -> WindowMoments:
         """Moments of rows, window by window. They add."""
@@ -191,10 +184,7 @@ def fit_windows(
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
 ) -> WindowedFit:
-    """As :func:`fit_spike_slab` for series of any length, in one window or in several.
-
-    ``smooth`` makes the smooth part of a window, given its rows.
-    """
+    """As :func:`fit_spike_slab` for any length, in windows; ``smooth`` is made of their rows."""
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
     cuts = np.linspace(0, n, 2 if n <= LONGEST else round(n / LENGTH) + 1).astype(int)[1:-1]

@@ -31,11 +31,8 @@ from rwf.wavelets import (
 )
 from rwf.wavelets.measure import Measure, Rows
 
-MOST_NODES = 2**24
-"""Nodes (s, t, e) beyond which the order is not doubled again, to bound the time."""
-
-LENGTH_STEP = 1e-4
-"""Step of central differences in log ℓ, whose error is about 1e-8 of the kernel."""
+MOST_NODES = 2**24  # nodes (s, t, e) beyond which the order is not doubled again, to bound the time
+LENGTH_STEP = 1e-4  # step of central differences in log ℓ, whose error is about 1e-8 of the kernel
 
 
 class AccuracyWarning(UserWarning):
@@ -133,8 +130,7 @@ class ExpectedKernel:
     def slopes(self, X: ArrayLike, by: Array) -> tuple[Array, Array]:
         """k at all pairs of rows, and its derivatives by log ℓ in directions ``by``, shape (p, d).
 
-        The derivatives, shape (n, n, p), are central differences. Both ends use the order at which
-        k converged, so that their difference is smooth in ℓ.
+        Both ends of a central difference use the order at which k converged: it is smooth in ℓ.
         """
         K, order = self._converged(self._pairs(X, None, every=True))
         slopes = np.empty((*K.shape, len(by)))

@@ -6,8 +6,7 @@ import numpy as np
 
 from rwf._types import Array
 
-PANEL = 16
-"""Nodes of a Gauss–Legendre panel, exact to degree 31; orders are multiples of it."""
+PANEL = 16  # nodes of a Gauss–Legendre panel, exact to degree 31; orders are multiples of it
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(PANEL)
 
