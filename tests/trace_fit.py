@@ -36,7 +36,7 @@ class Trace:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
 
-    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:  # noqa: ANN401
+    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
         name = _module(frame)
         if event != "call" or name is None or frame.f_code.co_name == "<module>":
             return

@@ -387,3 +387,25 @@ def test_the_stored_rows_are_those_that_were_given(fitted):
     again = moved.empty().update(*moved.rows)
     assert_allclose(again.gp.values, moved.gp.values, rtol=1e-12, atol=1e-12)
     assert_allclose(moved.rows[1] - blend_of(fitted).rows[1], 3.0, atol=1e-9)
+
+
+def test_leave_one_out_predictions_are_those_of_a_blend_without_the_row(fitted):
+    """With the kernel, the experts and the model's own prediction kept, a row is taken out."""
+    blend, units = fitted.model_.blends[0], fitted.model_.units
+    X, y = blend.rows
+    rows = np.array([0, 7, 130])
+    own = Marginals(np.array([0.1, -0.3, 0.2]), np.array([0.5, 0.4, 0.9]))
+    found = blend.leave_one_out(rows, own)
+    for i, row in enumerate(rows):
+        kept = np.delete(np.arange(len(y)), row)
+        gp = replace(blend.gp, X=X[kept], values=blend.gp.values[kept])
+        without = replace(blend, gp=gp, squares=blend.squares[kept])
+        one = without.predict(X[[row]], Marginals(own.mean[[i]], own.variance[[i]]))
+        assert_allclose([found.mean[i], found.variance[i]], [one.mean[0], one.variance[0]])
+    known = Block(X[rows], y[rows, None], np.ones(3))
+    p, inner = fitted.model_.leave_one_out(known), fitted.model_.model.leave_one_out(known)
+    alone = Marginals(inner.mean[:, 0], inner.variance[:, 0])
+    both = blend.leave_one_out(rows, alone)
+    assert_allclose(p.mean[:, 0], both.mean)
+    assert_allclose(p.variance[:, 0], both.variance * fitted.model_.errors.inflation[0])
+    assert units.y.scale[0] > 0

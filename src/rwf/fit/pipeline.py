@@ -135,13 +135,13 @@ def condition(
     """
     model = calibrated_model(learned, task, rows)
     watch.lap("conditioning")
-    report = report_on(model, learned, task, n, watch.seconds)
-    watch.lap("report")
     n_neighbors = _n_neighbors(learned, task, n)
-    everything = task.known if in_memory is None else task.units.rows(in_memory)
     if n_neighbors and (task.complete or in_memory is not None):
+        everything = task.known if in_memory is None else task.units.rows(in_memory)
         model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
         watch.lap("neighbours")
+    report = report_on(model, learned, task, n, watch.seconds)
+    watch.lap("report")
     task.progress(
         f"fitted {report.n_rows} rows with {report.n_features} features: "
         f"{report.nll:.4f} nats per row"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,11 +40,24 @@ class NeighborBlend(CorrectedModel):
         return self.predict(X).mean
 
     def correction(self, X: Array, p: Prediction) -> Correction:
+        return self._correction(p, lambda blend, own: blend.predict(X, own))
+
+    def leave_one_out(self, rows: Block) -> Prediction:
+        def blended(blend: OutputBlend, own: Marginals) -> Marginals:
+            _, stored = blend.gp.nearest(rows.X, 1)
+            return blend.leave_one_out(stored[:, 0], own)
+
+        p = self.model.leave_one_out(rows)
+        return self._correction(p, blended).of(p)
+
+    def _correction(
+        self, p: Prediction, blended: Callable[[OutputBlend, Marginals], Marginals]
+    ) -> Correction:
         shift, factor = np.zeros_like(p.mean), np.ones_like(p.mean)
         for output, blend in enumerate(self.blends):
             if blend is not None:
                 own = Marginals(p.mean[:, output], p.variance[:, output])
-                both = blend.predict(X, own)
+                both = blended(blend, own)
                 shift[:, output] = both.mean - own.mean
                 factor[:, output] = both.variance / own.variance
         return Correction(factor * self.errors.inflation, shift)

@@ -165,6 +165,16 @@ class OutputBlend:
             mean[its], variance[its] = both.mean, both.variance
         return Marginals(mean, variance)
 
+    def leave_one_out(self, rows: IntArray, model: Marginals) -> Marginals:
+        """The blended leave-one-out predictions of stored rows, from the model's."""
+        if len(self.gp.X) <= FEWEST_ROWS:
+            return model
+        own = self.gp.leave_one_out(rows)
+        own = replace(own, mean=self.center + own.mean)
+        most = max(expert.scale.nearby for expert in self.experts)
+        distances, near = self.gp.nearest_others(rows, most)
+        return ExpertInputs(model, own, distances, self.squares[near]).average(self.experts)
+
 
 def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
     """Indices, ascending, of training rows on which the blend is compared with the model."""

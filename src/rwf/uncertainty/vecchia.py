@@ -109,14 +109,13 @@ class VecchiaGP:
             distances, near = self._list.kneighbors(U, k)
         return np.asarray(distances), np.asarray(near, dtype=np.intp)
 
-    def nearest_others(self, rows: IntArray) -> IntArray:
-        """Neighbors of training rows, without the rows themselves, shape (m, k)."""
-        _, near = self.nearest(self.X[rows], self.n_neighbors + 1)
+    def nearest_others(self, rows: IntArray, k: int) -> tuple[Array, IntArray]:
+        """As :meth:`nearest`, of training rows and without the rows themselves."""
+        distances, near = self.nearest(self.X[rows], k + 1)
         own = near == rows[:, None]
         # Among more than k coincident rows a row may not be found itself: then drop the last one.
         own[~own.any(axis=1), -1] = True
-        others: IntArray = near[~own].reshape(len(rows), -1)
-        return others
+        return distances[~own].reshape(len(rows), -1), near[~own].reshape(len(rows), -1)
 
     def predict(self, X: Array) -> Marginals:
         """Mean and variance of the values at rows, the nugget included."""
@@ -124,7 +123,7 @@ class VecchiaGP:
 
     def leave_one_out(self, rows: IntArray) -> Marginals:
         """Leave-one-out predictions of training rows."""
-        return self._condition_on(lambda its: self.nearest_others(rows[its]), self.X[rows])
+        return self._condition_on(lambda its: self.nearest_others(rows[its], self.n_neighbors)[1], self.X[rows])
 
     def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Marginals:
         from rwf.uncertainty import _vecchia
@@ -215,7 +214,7 @@ def _targets(gp: VecchiaGP, order: IntArray) -> tuple[IntArray, IntArray]:
             part = replace(gp, X=gp.X[among], values=gp.values[among])
             first = np.arange(min(most, affordable, len(among)))
             rows.append(among[first])
-            neighbors.append(among[part.nearest_others(first)])
+            neighbors.append(among[part.nearest_others(first, gp.n_neighbors)[1]])
     return np.concatenate(rows), np.concatenate(neighbors)
 
 
