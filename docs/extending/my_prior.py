@@ -9,7 +9,7 @@ from rwf.features.base import Fills
 from rwf.features.stack import Stack
 from rwf.models.hyperparameters import Hyperparameters
 from rwf.priors import Prior
-from rwf.priors.learned_features import LearnedFeatures
+from rwf.priors.base import LearnedFeatures
 from rwf.priors.random_features import maximize_evidence
 
 

@@ -13,9 +13,9 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import IncompatibleModelsError
 from rwf.inference.spike_slab import Schedule
+from rwf.models.base import Correction
 from rwf.models.blended import NeighborBlend, blend_neighbors
 from rwf.models.calibrated import Calibrated, LocallyCalibrated
-from rwf.models.corrected import Correction
 from rwf.priors.spike_slab import SpikeSlab
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import learn_variance

@@ -15,8 +15,7 @@ from rwf.diagnostics.decomposition import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.statistics import collect
+from rwf.models.hyperparameters import Hyperparameters, collect
 
 
 def chirp(n, d, seed=0):

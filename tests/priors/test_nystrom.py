@@ -15,7 +15,7 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, Stack
 from rwf.features.inducing import HatMixture, NystromFeatures
-from rwf.inference.exact import exact_evidence
+from rwf.inference.evidence import exact_evidence
 from rwf.priors import nystrom
 from rwf.priors.nystrom import (
     LENGTH_SPREAD,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rwf.data.schema import CategoryColumn, NumberColumn
 from rwf.diagnostics.scores import Scores
-from rwf.inference.trials import Trial
+from rwf.inference.optimize import Trial
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel

@@ -17,7 +17,7 @@ from rwf.data.rows import Block, Mapped, Rows, distinct, sample
 from rwf.data.stream import Stream
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.report import FitReport, report_on
-from rwf.inference.trials import Progress
+from rwf.inference.optimize import Progress
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated_model

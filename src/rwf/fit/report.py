@@ -8,8 +8,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
+from rwf.inference.optimize import Trial
 from rwf.inference.posterior import normal_log_density
-from rwf.inference.trials import Trial
 from rwf.models.base import Model
 from rwf.priors.base import LearnedPrior, LearningTask
 

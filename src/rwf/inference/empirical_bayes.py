@@ -11,7 +11,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import Statistics
-from rwf.inference.optimize import maximize
+from rwf.inference.optimize import maximize, names_at_bounds
 from rwf.inference.posterior import Posterior
 from rwf.linalg.threads import one_blas_thread
 
@@ -170,13 +170,3 @@ def _fixed_point(posterior: Posterior, slope: float) -> float:
     free = posterior.rss / posterior.noise_variance - 2 * slope  # n - γ
     log_noise = np.log(max(posterior.rss, 1e-300) / max(free, 1.0))
     return float(np.clip(log_noise, *LOG_NOISE_BOUNDS))
-
-
-def names_at_bounds(v: Array, bounds: Array, names: list[str]) -> tuple[str, ...]:
-    """Which parameters ended on their bounds."""
-    low, high = np.isclose(v, bounds[:, 0]), np.isclose(v, bounds[:, 1])
-    return tuple(
-        f"{name} at its {'lower' if low[i] else 'upper'} bound"
-        for i, name in enumerate(names)
-        if low[i] or high[i]
-    )

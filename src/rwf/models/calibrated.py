@@ -17,8 +17,7 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.models.base import Model, ModelSummary, Prediction, scores
-from rwf.models.corrected import CorrectedModel, Correction
+from rwf.models.base import CorrectedModel, Correction, Model, ModelSummary, Prediction, scores
 from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 

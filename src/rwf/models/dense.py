@@ -18,8 +18,7 @@ from rwf.inference.moments import CHUNK_BYTES
 from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
-from rwf.models.hyperparameters import Hyperparameters
-from rwf.models.statistics import ACCUMULATE, DenseMoments, collect
+from rwf.models.hyperparameters import ACCUMULATE, DenseMoments, Hyperparameters, collect
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 from rwf.uncertainty.extrapolation import NystromResidual, block_energies
 from rwf.uncertainty.variance_function import VarianceFunction

@@ -28,13 +28,13 @@ from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.moments import TreeMoments
 from rwf.inference.multifrontal.posterior import TreePosterior
 from rwf.inference.multifrontal.supports import ColumnSupports
+from rwf.inference.optimize import Trial
 from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
-from rwf.inference.trials import Trial
 from rwf.linalg.cholesky import Factor
 from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
@@ -46,9 +46,8 @@ from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check
 from rwf.persistence.codec import Registry
 from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
-from rwf.priors.base import LearnedPrior
+from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
-from rwf.priors.learned_features import LearnedFeatures
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction

@@ -23,11 +23,10 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
-from rwf.inference.trials import Progress, Trial
+from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors.base import FitConfig, LearningTask, Prior
-from rwf.priors.learned_features import LearnedFeatures
+from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.random_features import START_NOISE
 from rwf.priors.tied_variances import HELD_OUT, held_out_log_density, moments_of, tied_variances
 from rwf.wavelets import Haar, Wavelet, as_wavelet

@@ -10,7 +10,7 @@ import numpy as np
 
 from rwf.data.rows import Block, hold_out
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
-from rwf.inference.trials import Trial
+from rwf.inference.optimize import Trial
 from rwf.models.base import LOW_DIMENSION
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive

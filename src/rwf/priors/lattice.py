@@ -27,7 +27,7 @@ from rwf.inference.multifrontal import (
     power_law,
     tree_fixed_point,
 )
-from rwf.inference.trials import Progress, Trial
+from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior

@@ -20,13 +20,12 @@ from rwf.features.lattice import draw_lattice
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
-from rwf.inference.trials import Progress, Trial
+from rwf.inference.optimize import Progress, Trial
 from rwf.linalg.threads import in_parallel
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors.base import FitConfig, LearningTask, Prior
+from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.lattice import Lattice, reason_for_multifrontal
-from rwf.priors.learned_features import LearnedFeatures
 from rwf.priors.random_features import LEAST_COMPONENTS, MOST_COMPONENTS, START_NOISE
 from rwf.priors.tied_variances import (
     HELD_OUT,

@@ -21,12 +21,11 @@ from rwf.features.base import Family
 from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
-from rwf.inference.exact import exact_evidence
-from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
+from rwf.inference.evidence import exact_evidence
+from rwf.inference.optimize import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors.base import ALL_ROWS, LearningTask, Prior, some_rows
-from rwf.priors.learned_features import LearnedFeatures
+from rwf.priors.base import ALL_ROWS, LearnedFeatures, LearningTask, Prior, some_rows
 from rwf.priors.random_features import START_NOISE
 
 HIDDEN = 1e-3  # jitter of K_TT hides variances below this fraction of the noise

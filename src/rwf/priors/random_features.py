@@ -23,11 +23,18 @@ from rwf.features.stack import Stack
 from rwf.features.wavelet import Normalization
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import evidence
-from rwf.inference.trials import Progress, Trial, best_of, maximize_log_evidence
+from rwf.inference.optimize import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
 from rwf.models.hyperparameters import Hyperparameters
-from rwf.priors.base import ALL_ROWS, SAMPLE_ROWS, FitConfig, LearningTask, Prior, some_rows
-from rwf.priors.learned_features import LearnedFeatures
+from rwf.priors.base import (
+    ALL_ROWS,
+    SAMPLE_ROWS,
+    FitConfig,
+    LearnedFeatures,
+    LearningTask,
+    Prior,
+    some_rows,
+)
 from rwf.wavelets import Wavelet, as_wavelet
 from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 

@@ -12,9 +12,9 @@ from rwf.data.rows import Block, Rows
 from rwf.features.lattice import draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFamily
+from rwf.inference.optimize import Trial
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
 from rwf.inference.spike_slab.extrapolation import GapReversion
-from rwf.inference.trials import Trial
 from rwf.models.base import Model
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior

@@ -14,8 +14,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Rows
+from rwf.inference.optimize import Progress
 from rwf.inference.posterior import normal_log_density
-from rwf.inference.trials import Progress
 from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 

@@ -123,7 +123,9 @@ class VecchiaGP:
 
     def leave_one_out(self, rows: IntArray) -> Marginals:
         """Leave-one-out predictions of training rows."""
-        return self._condition_on(lambda its: self.nearest_others(rows[its], self.n_neighbors)[1], self.X[rows])
+        return self._condition_on(
+            lambda its: self.nearest_others(rows[its], self.n_neighbors)[1], self.X[rows]
+        )
 
     def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Marginals:
         from rwf.uncertainty import _vecchia
