@@ -24,25 +24,15 @@ Sum = TypeVar("Sum")
 
 @dataclass(frozen=True)
 class RowSum(Generic[Sum]):
-    """A sum over all rows, such as their moments: how to add up some blocks, and what was added.
+    """A sum over all rows, such as their moments: how to add up some blocks, and what was added."""
 
-    Args:
-        name: what is added up. Two sums over the same rows with the same name are equal.
-        size: rows of a block.
-        gather: the sum over some blocks.
-        add: the sum of two sums.
-        to_arrays: a sum as plain arrays.
-        from_arrays: a sum from those.
-        workers: threads that gather, at most; one if gathering has threads of its own.
-    """
-
-    name: str
-    size: int
-    gather: Callable[[Iterable[Block]], Sum]
+    name: str  # sums over the same rows with the same name are equal
+    size: int  # rows of a block
+    gather: Callable[[Iterable[Block]], Sum]  # the sum over some blocks
     add: Callable[[Sum, Sum], Sum]
     to_arrays: Callable[[Sum], dict[str, Array]]
     from_arrays: Callable[[Mapping[str, Array]], Sum]
-    workers: int
+    workers: int  # threads that gather, at most; one if gathering has threads of its own
 
 
 class Rows(Protocol):
@@ -58,20 +48,12 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows.
+    """Some rows."""
 
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n, k).
-        weights: how many times each row counts, shape (n,).
-        noise: v, the noise variance of each row relative to σ², shape (n,); ``None`` where it is
-            the same for all.
-    """
-
-    X: Annotated[Array, "n d"]
-    y: Annotated[Array, "n k"]
-    weights: Annotated[Array, "n"]
-    noise: Annotated[Array, "n"] | None = None
+    X: Annotated[Array, "n d"]  # inputs
+    y: Annotated[Array, "n k"]  # targets
+    weights: Annotated[Array, "n"]  # how many times each row counts
+    noise: Annotated[Array, "n"] | None = None  # v, variances relative to σ²; None if equal
 
     def __len__(self) -> int:
         return len(self.X)

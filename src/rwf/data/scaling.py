@@ -41,17 +41,11 @@ BEND = 5.0
 
 @dataclass(frozen=True)
 class Affine:
-    """v ↦ (v - center)/scale, column by column.
-
-    Args:
-        center: shape (d,).
-        scale: shape (d,), positive.
-        varies: which columns are not constant, shape (d,).
-    """
+    """v ↦ (v - center)/scale, column by column."""
 
     center: Annotated[Array, "d"]
-    scale: Annotated[Array, "d"]
-    varies: Annotated[BoolArray, "d"]
+    scale: Annotated[Array, "d"]  # positive
+    varies: Annotated[BoolArray, "d"]  # which columns are not constant
 
     @classmethod
     def learn(
@@ -85,19 +79,12 @@ class Affine:
 
 @dataclass(frozen=True)
 class Logarithm:
-    r"""v ↦ ±log(1 + 5 (±v - low)) on chosen columns, standardised again; others stay.
+    r"""v ↦ ±log(1 + 5 (±v - low)) on chosen columns, standardised again; others stay."""
 
-    Args:
-        chosen: which columns, shape (d,).
-        sign: the direction of the long tail, +1 or -1, shape (d,).
-        low: the end of the short tail, after the sign, shape (d,); values beyond it count as there.
-        unit: center and scale of the logarithms.
-    """
-
-    chosen: Annotated[BoolArray, "d"]
-    sign: Annotated[Array, "d"]
-    low: Annotated[Array, "d"]
-    unit: Affine
+    chosen: Annotated[BoolArray, "d"]  # which columns
+    sign: Annotated[Array, "d"]  # the direction of the long tail, +1 or -1
+    low: Annotated[Array, "d"]  # the end of the short tail, after the sign
+    unit: Affine  # center and scale of the logarithms
 
     @classmethod
     def learn(cls, values: Array, weights: Array) -> Self:
@@ -122,17 +109,11 @@ class Logarithm:
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Units of inputs and targets.
+    """Units of inputs and targets."""
 
-    Args:
-        X: the inputs' map; constant columns are dropped after it.
-        y: the targets' map.
-        logarithm: of skewed inputs, or ``None``.
-    """
-
-    X: Affine
+    X: Affine  # constant columns are dropped after it
     y: Affine
-    logarithm: Logarithm | None = None
+    logarithm: Logarithm | None = None  # of skewed inputs
 
     @classmethod
     def learn(cls, rows: Block, *, ard: bool, log_skewed: bool = False) -> Self:

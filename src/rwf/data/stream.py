@@ -40,18 +40,11 @@ PATIENCE = 0.1
 
 @dataclass(frozen=True)
 class Entry:
-    """How far a sum over rows has come.
-
-    Args:
-        name: of the sum.
-        rows: rows that are in it.
-        done: whether they are all.
-        sums: the sum over them.
-    """
+    """How far a sum over rows has come."""
 
     name: str
-    rows: int
-    done: bool
+    rows: int  # rows in the sum
+    done: bool  # whether these are all
     sums: dict[str, Annotated[Array, "..."]]
 
 
@@ -73,19 +66,12 @@ class PartialSums(Protocol):
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows of a reader, for models that take sums over them.
-
-    Args:
-        reader: the source.
-        n_rows: how many there are, if that is known.
-        progress: called with a line of text now and then.
-        partial_sums: keeps unfinished sums, if given.
-    """
+    """The rows of a reader, for models that take sums over them."""
 
     reader: Reader
-    n_rows: int | None = None
-    progress: Progress = silent
-    partial_sums: PartialSums | None = None
+    n_rows: int | None = None  # if it is known
+    progress: Progress = silent  # called with a line of text now and then
+    partial_sums: PartialSums | None = None  # keeps unfinished sums
 
     @property
     def n_outputs(self) -> int:

@@ -30,25 +30,15 @@ NARROW = 0.1
 
 @dataclass(frozen=True)
 class AtomTable:
-    """One entry for every column of an atom.
+    """One entry for every column of an atom."""
 
-    Args:
-        columns: index of the feature column, shape (m,).
-        scales: s, the geometric mean over input columns, shape (m,).
-        shifts: t, shape (m, d).
-        weights: m_j, the posterior mean, shape (m,).
-        heights: the prior standard deviation of the factor of ψ, shape (m,).
-        groups: entries of one group share a prior variance, shape (m,).
-        blocks: the block of features, shape (m,).
-    """
-
-    columns: IntArray
-    scales: Array
-    shifts: Array
-    weights: Array
-    heights: Array
-    groups: IntArray
-    blocks: IntArray
+    columns: IntArray  # index of the feature column, shape (m,)
+    scales: Array  # s, the geometric mean over input columns
+    shifts: Array  # t, shape (m, d)
+    weights: Array  # m_j, the posterior mean
+    heights: Array  # prior standard deviation of the factor of ψ
+    groups: IntArray  # entries of one group share a prior variance
+    blocks: IntArray  # index of the block of features
 
 
 def atom_table(model: Model, output: int = 0) -> AtomTable:
@@ -120,16 +110,10 @@ def components(model: Model, table: AtomTable, X: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Scalogram:
-    """Energy over scale and place.
+    """Energy over scale and place."""
 
-    Args:
-        edges: of the rows in scale, ascending, shape (r + 1,).
-        energy: of every row at all places, in units of y², shape (r, n) on a line and (r, n₂, n₁)
-            on a plane.
-    """
-
-    edges: Array
-    energy: Array
+    edges: Array  # of the rows in scale, ascending, shape (r + 1,)
+    energy: Array  # in units of y², shape (r, n) on a line and (r, n₂, n₁) on a plane
 
     @property
     def scales(self) -> Array:
@@ -206,19 +190,12 @@ def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class VarianceRow:
-    """The prior standard deviations of one block.
+    """The prior standard deviations of one block."""
 
-    Args:
-        low: the finest scale of the block, less half a step if it has one scale only.
-        high: the coarsest, likewise.
-        heights: prior standard deviation of the height of an atom in every cell, shape (c,).
-        edges: of the cells along the first input column, shape (c + 1,).
-    """
-
-    low: float
-    high: float
-    heights: Array
-    edges: Array
+    low: float  # the finest scale, less half a step if there is one only
+    high: float  # the coarsest, likewise
+    heights: Array  # prior standard deviation of the height of atoms in every cell, shape (c,)
+    edges: Array  # of the cells along the first input column, shape (c + 1,)
 
 
 def variances_by_scale(table: AtomTable) -> list[VarianceRow]:

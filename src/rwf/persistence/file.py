@@ -61,19 +61,12 @@ def _damaged(what: str) -> ModelFileError:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """How one array lies in the file.
+    """How one array lies in the file."""
 
-    Args:
-        dtype: one of :data:`DTYPES`.
-        shape: of the array.
-        order: "C" or "F", as in memory, so that products are the same to the last bit.
-        layout: one of :data:`LAYOUTS`, of the array in C's order, or else of its transpose.
-    """
-
-    dtype: str
+    dtype: str  # one of DTYPES
     shape: tuple[int, ...]
-    order: str
-    layout: str
+    order: str  # "C" or "F", as in memory, so that products are the same to the last bit
+    layout: str  # one of LAYOUTS, of the array in C's order or else of its transpose
 
     @classmethod
     def of(cls, array: AnyArray) -> Self:

@@ -15,17 +15,11 @@ from rwf.data.rows import Block
 
 @dataclass(frozen=True)
 class ArrayReader(Reader):
-    """Rows of arrays of any numbers.
+    """Rows of arrays of any numbers."""
 
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n,) or (n, k); shape (n, 0) if there are none.
-        weights: how many times each row counts, shape (n,), or ``None``.
-    """
-
-    X: NDArray[np.generic]
-    y: NDArray[np.generic]
-    weights: Array | None = None
+    X: NDArray[np.generic]  # shape (n, d)
+    y: NDArray[np.generic]  # shape (n,) or (n, k); (n, 0) if there are no targets
+    weights: Array | None = None  # how many times each row counts, shape (n,)
 
     @property
     def n_inputs(self) -> int:

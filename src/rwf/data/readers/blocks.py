@@ -24,19 +24,13 @@ ONE_SHOT = (
 
 @dataclass(frozen=True)
 class BlockReader(Reader):
-    """Rows of blocks.
-
-    Args:
-        blocks: a function that returns a new iterator, or something that can be iterated anew.
-        x_shape: the shape of one row of X, (d,).
-        y_shape: the shape of one row of y: () or (k,), or (0,) if only inputs are wanted.
-    """
+    """Rows of blocks."""
 
     always_streams: ClassVar[bool] = True
 
-    blocks: Blocks
-    x_shape: tuple[int, ...]
-    y_shape: tuple[int, ...]
+    blocks: Blocks  # a function that returns a new iterator, or an iterable
+    x_shape: tuple[int, ...]  # of one row of X, (d,)
+    y_shape: tuple[int, ...]  # of one row of y: () or (k,), or (0,) without targets
 
     @classmethod
     def of(cls, blocks: Blocks, *, targets: bool) -> BlockReader:

@@ -34,42 +34,26 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which columns of a partition are what; where they have no names, all of them.
+    """Which columns of a partition are what; where they have no names, all of them."""
 
-    Args:
-        inputs: names of columns.
-        targets: names of columns, if these are in the same dataframe as inputs.
-        weight: the same.
-        n_inputs: columns of X.
-        n_outputs: columns of y.
-        single_output: whether the target is one column, and not a table of one.
-    """
-
-    inputs: tuple[str, ...] | None
-    targets: tuple[str, ...]
-    weight: str | None
+    inputs: tuple[str, ...] | None  # names of columns
+    targets: tuple[str, ...]  # names of columns, if they are in the same dataframe as inputs
+    weight: str | None  # the same
     n_inputs: int
     n_outputs: int
-    single_output: bool
+    single_output: bool  # whether y is one column, and not a table of one
 
 
 @dataclass(frozen=True)
 class DaskReader(Reader):
-    """Rows of collections that have the same partitions.
-
-    Args:
-        layout: which columns are what.
-        parts: inputs of every partition, then its targets and weights, if they are separate.
-        known: rows of every partition, if that is known without computing them.
-        index: what to count otherwise.
-    """
+    """Rows of collections that have the same partitions."""
 
     always_streams: ClassVar[bool] = True
 
     layout: _Layout
-    parts: tuple[tuple[Delayed | None, ...], ...]
-    known: tuple[int, ...] | None
-    index: tuple[Delayed, ...]
+    parts: tuple[tuple[Delayed | None, ...], ...]  # X, y, weights of every partition
+    known: tuple[int, ...] | None  # rows of partitions, if known without computing them
+    index: tuple[Delayed, ...]  # what to count otherwise
 
     @classmethod
     def of(

@@ -25,13 +25,9 @@ Place = Callable[[int], str]
 
 @dataclass(frozen=True)
 class FilesReader(Reader):
-    """Rows of files that are one table; subclasses turn their columns into numbers.
+    """Rows of files that are one table; subclasses turn their columns into numbers."""
 
-    Args:
-        files: in the order of their rows.
-    """
-
-    files: tuple[TableFile, ...]
+    files: tuple[TableFile, ...]  # in the order of their rows
 
     @property
     @abstractmethod
@@ -82,18 +78,11 @@ class FilesReader(Reader):
 
 @dataclass(frozen=True)
 class TableReader(FilesReader):
-    """Rows of a table of numbers.
-
-    Args:
-        files: in the order of their rows.
-        inputs: the input columns.
-        target: the target column, or several; none if only inputs are wanted.
-        weight: the column that says how many times a row counts, if there is one.
-    """
+    """Rows of a table of numbers."""
 
     inputs: tuple[str, ...]
-    target: str | tuple[str, ...]
-    weight: str | None
+    target: str | tuple[str, ...]  # one column or several; () if only inputs are wanted
+    weight: str | None  # the column that says how many times a row counts
 
     @classmethod
     def of(

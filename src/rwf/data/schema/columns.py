@@ -30,17 +30,11 @@ Kind = Literal["number", "category"]
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers or truth values.
-
-    Args:
-        name: of the column.
-        dtype: its type in the fit.
-        fill: replaces a missing value; ``None`` if that is an error.
-    """
+    """A column of numbers or truth values."""
 
     name: str
-    dtype: str
-    fill: float | None = None
+    dtype: str  # in the fit
+    fill: float | None = None  # replaces a missing value; None if that is an error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,19 +52,12 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A categorical column.
-
-    Args:
-        name: of the column.
-        dtype: its type in the fit.
-        categories: those seen in the fit, sorted.
-        fill: replaces a missing or empty value; ``None`` if that is an error.
-    """
+    """A categorical column."""
 
     name: str
-    dtype: str
-    categories: tuple[str, ...]
-    fill: str | None = None
+    dtype: str  # in the fit
+    categories: tuple[str, ...]  # those seen in the fit, sorted
+    fill: str | None = None  # replaces a missing or empty value; None if that is an error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,17 +133,11 @@ def kind_of(dtype: pyarrow.DataType) -> Kind | None:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Which columns of a table a model takes, in which order, and how they become numbers.
+    """Which columns of a table a model takes, in which order, and how they become numbers."""
 
-    Args:
-        columns: the inputs.
-        target: the column of y; ``None`` if it is not known.
-        weight: the column that says how many times a row counts, if there is one.
-    """
-
-    columns: tuple[NumberColumn | CategoryColumn, ...]
-    target: str | None
-    weight: str | None = None
+    columns: tuple[NumberColumn | CategoryColumn, ...]  # the inputs
+    target: str | None  # the column of y; None if it is not known
+    weight: str | None = None  # the column that says how many times a row counts
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -27,18 +27,11 @@ PERIOD = 2000
 
 @dataclass(frozen=True)
 class EncodedReader(FilesReader):
-    """Rows of a table, encoded by its schema.
-
-    Args:
-        files: in the order of their rows.
-        schema: how columns become numbers.
-        targets: whether the target and weights are wanted, too.
-        unknown: how a category is encoded that was not seen in the fit.
-    """
+    """Rows of a table, encoded by its schema."""
 
     schema: TableSchema
-    targets: bool
-    unknown: Unknown = "error"
+    targets: bool  # whether the target and weights are wanted, too
+    unknown: Unknown = "error"  # how a category is encoded that was not seen in the fit
 
     @classmethod
     def of(
@@ -89,17 +82,11 @@ class Fold(Reader):
 
     Every five consecutive rows are dealt to the folds at random, so folds are equally large, and do
     not depend on the pieces that a source gives.
-
-    Args:
-        reader: the source.
-        index: the fold.
-        held: whether its rows are wanted, or all others.
-        seed: of the random deal.
     """
 
     reader: Reader
     index: int
-    held: bool
+    held: bool  # whether rows of the fold are wanted, or all others
     seed: int = 0
 
     @property
