@@ -118,11 +118,7 @@ def run_demo(
         Sample(sample.X[rows], sample.y[rows], sample.f[rows])
         for rows in (slice(n_train), slice(n_train, None))
     )
-    options = {
-        "n_components": n_components,
-        "n_restarts": n_restarts,
-        "random_state": random_state,
-    }
+    options = {"n_components": n_components, "n_restarts": n_restarts, "random_state": random_state}
     fitted = [_fit(name, make, train, test, options) for name, make in methods().items()]
     figure, path = _draw(fitted, test), out / "demo.png"
     replace_file(path, lambda file: figure.savefig(file, format="png", dpi=150))

@@ -35,8 +35,7 @@ def fit(
         str | None, typer.Option(help="Input columns, a,b,c; all others if not given.")
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help="The column of weights: 2 counts a row twice."),
+        str | None, typer.Option(help="The column of weights: 2 counts a row twice.")
     ] = None,
     missing: Annotated[
         Literal["error", "impute"],

@@ -25,15 +25,7 @@ from rwf.fit.pipeline import fit, fit_stream
 from rwf.fit.report import FitReport
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
-from rwf.priors.base import (
-    CalibrationMode,
-    FitConfig,
-    Metric,
-    Neighbors,
-    Prior,
-    Solver,
-    Trend,
-)
+from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
 from rwf.uncertainty.noise import NOISE_MODELS
 
 Constraint = tuple[Callable[[Any], bool], str]
@@ -227,12 +219,7 @@ class FeatureRegressor(FittedRegressor):
         self.model_ = self.model_.merge(other.model_)
         return self
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        include_rows: bool | None = None,
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
         Training rows are not in it, but for the inputs where atoms sit. There is one exception: a

@@ -148,10 +148,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         return self._squeeze(mean), self._squeeze(std)
 
     def predict_interval(
-        self,
-        X: Data,
-        coverage: float = 0.95,
-        calibration: Literal["gaussian", "loo"] = "gaussian",
+        self, X: Data, coverage: float = 0.95, calibration: Literal["gaussian", "loo"] = "gaussian"
     ) -> tuple[Array, Array]:
         """Lower and upper end of the central interval that holds y with the given probability.
 
@@ -177,12 +174,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         return mean - half, mean + half
 
     def sample_y(
-        self,
-        X: Data,
-        n_samples: int = 1,
-        random_state: RandomState = None,
-        *,
-        noise: bool = True,
+        self, X: Data, n_samples: int = 1, random_state: RandomState = None, *, noise: bool = True
     ) -> Array:
         """Draws from the predictive distribution, shape (n, n_samples) or (n, k, n_samples).
 

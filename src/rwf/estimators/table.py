@@ -244,11 +244,7 @@ class TableModel:
             include_rows: as for :meth:`RWFRegressor.save`.
         """
         save(
-            self.regressor,
-            path,
-            include_rows=include_rows,
-            schema=self.schema,
-            scores=self.scores,
+            self.regressor, path, include_rows=include_rows, schema=self.schema, scores=self.scores
         )
 
     def _require_target(self) -> None:

@@ -16,12 +16,7 @@ from rwf._types import Array
 from rwf.data.progress import Progress, silent
 from rwf.data.readers.base import Reader, Results, as_numbers, checked, digest, digest_of, skipped
 from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
-from rwf.data.readers.dask_tasks import (
-    computed,
-    map_partitions,
-    sample_partitions,
-    sum_partitions,
-)
+from rwf.data.readers.dask_tasks import computed, map_partitions, sample_partitions, sum_partitions
 from rwf.data.rows import Block, RowSum, Sum, joined
 from rwf.data.stream import PartialSums
 

@@ -127,13 +127,7 @@ def distinct_names(schema: pyarrow.Schema, path: Path) -> pyarrow.Schema:
 def is_number(dtype: pyarrow.DataType) -> bool:
     """Whether a column of this type holds numbers, truth values, or nothing at all."""
     types = arrow().types
-    kinds = (
-        types.is_integer,
-        types.is_floating,
-        types.is_boolean,
-        types.is_decimal,
-        types.is_null,
-    )
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(is_kind(dtype) for is_kind in kinds)
 
 

@@ -24,10 +24,7 @@ Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection
 
 
 def open_rows(
-    X: Data,
-    y: Targets | None,
-    sample_weight: Targets | None,
-    names: Sequence[str] | None,
+    X: Data, y: Targets | None, sample_weight: Targets | None, names: Sequence[str] | None
 ) -> Reader | None:
     """A reader of rows that need not be in memory; ``None`` for arrays and dataframes.
 

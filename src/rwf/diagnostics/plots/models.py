@@ -26,11 +26,7 @@ DECADES = 1.5
 
 
 def scalogram(
-    model: FeatureRegressor,
-    x: Array | None = None,
-    *,
-    output: int = 0,
-    ax: Axes | None = None,
+    model: FeatureRegressor, x: Array | None = None, *, output: int = 0, ax: Axes | None = None
 ) -> Axes:
     """The amplitude of f by scale and place, for one input column.
 

@@ -182,13 +182,7 @@ def _learned(model: TableModel, inside: Inspection) -> str:
         ("median of the weights", _number(float(np.median(deviations)))),
         ("largest of the weights", _number(float(deviations.max()))),
     ]
-    parts.append(
-        _table(
-            "Standard deviations in the units of the target",
-            ("of", "value"),
-            values,
-        )
-    )
+    parts.append(_table("Standard deviations in the units of the target", ("of", "value"), values))
     parts.append(f"<p>Solver: {escape(inside.solver)}.</p>")
     if inside.parameters:
         given = [*inside.parameters.items()]
