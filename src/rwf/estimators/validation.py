@@ -65,7 +65,7 @@ def check_data(
     reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=reset)
-        return reader, reader.single_output
+        return reader, reader.layout.single_output
     targets, weight = names_of(y), names_of(sample_weight)
     if targets is None or not is_dataframe(X):
         return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
@@ -93,8 +93,8 @@ def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> 
     """Note the columns of a reader, as scikit-learn does, or compare them with those noted."""
     if reset:
         estimator.n_features_in_ = reader.n_inputs
-        if reader.names is not None:
-            estimator.feature_names_in_ = np.array(reader.names, dtype=object)
+        if reader.layout.names is not None:
+            estimator.feature_names_in_ = np.array(reader.layout.names, dtype=object)
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     elif reader.n_inputs != estimator.n_features_in_:

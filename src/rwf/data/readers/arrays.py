@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
-from rwf.data.readers.base import SPACED_ROWS, Reader, checked, digest, piece_rows
+from rwf.data.readers.base import SPACED_ROWS, Reader, RowLayout, checked, digest, piece_rows
 from rwf.data.rows import Block
 
 
@@ -22,16 +22,9 @@ class ArrayReader(Reader):
     weights: Array | None = None  # how many times each row counts, shape (n,)
 
     @property
-    def n_inputs(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def n_outputs(self) -> int:
-        return 1 if self.y.ndim == 1 else int(self.y.shape[1])
-
-    @property
-    def single_output(self) -> bool:
-        return self.y.ndim == 1
+    def layout(self) -> RowLayout:
+        single = self.y.ndim == 1
+        return RowLayout(self.X.shape[1], 1 if single else self.y.shape[1], single)
 
     @property
     def n_rows(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar, TypeAlias
 
@@ -38,6 +39,16 @@ LISTED = 30
 Results: TypeAlias = tuple[Array, ...]
 
 
+@dataclass(frozen=True)
+class RowLayout:
+    """The columns of rows."""
+
+    n_inputs: int
+    n_outputs: int
+    single_output: bool = True  # whether y is one column, and not a table of one
+    names: tuple[str, ...] | None = None  # of the inputs, if they have any
+
+
 class Reader(ABC):
     """Rows that can be read any number of times, piece by piece, in the same order every time.
 
@@ -50,22 +61,16 @@ class Reader(ABC):
     """Whether few rows, too, are fitted as a stream."""
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """Names of the input columns, if they have any."""
-        return None
+    @abstractmethod
+    def layout(self) -> RowLayout: ...
 
     @property
-    @abstractmethod
-    def n_inputs(self) -> int: ...
+    def n_inputs(self) -> int:
+        return self.layout.n_inputs
 
     @property
-    @abstractmethod
-    def n_outputs(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def single_output(self) -> bool:
-        """Whether the target is one column, and not a table of one."""
+    def n_outputs(self) -> int:
+        return self.layout.n_outputs
 
     @property
     def n_rows(self) -> int | None:
@@ -87,14 +92,7 @@ class Reader(ABC):
         progress: Progress = silent,
         partial_sums: PartialSums | None = None,
     ) -> Sum:
-        """The sum over all rows.
-
-        Args:
-            row_sum: what is added up.
-            n_rows: the number of rows, if it is known; another number is an error.
-            progress: called with a line of text now and then.
-            partial_sums: keeps unfinished sums, if given.
-        """
+        """The sum over all rows; if their number is given, another one is an error."""
         return sum_blocks(self, row_sum, n_rows, progress, partial_sums)
 
     def sample(
@@ -104,11 +102,9 @@ class Reader(ABC):
         return sample_blocks(self, size, rng, progress)
 
     def map(self, function: Callable[[Array], Results], example: Array) -> Results:
-        """The results of a function of inputs, which gives arrays with a row for each of theirs.
+        """The results of a function of blocks of inputs, with a row for each of theirs.
 
-        Args:
-            function: is called with one block of inputs at a time.
-            example: one row of inputs, by which a lazy source finds the shapes of the results.
+        By ``example``, one row of inputs, a lazy source finds the shapes of the results.
         """
         blocks = resized(self.read(), block_rows(self.n_inputs))
         found = [function(block.X) for block in blocks]
@@ -117,11 +113,7 @@ class Reader(ABC):
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
     def read_all(self, why: str | None = None) -> Block:
-        """All rows in memory.
-
-        Args:
-            why: what needs them; more than :data:`IN_MEMORY` bytes of them are refused then.
-        """
+        """All rows in memory; at most :data:`IN_MEMORY` bytes if it is said what needs them."""
         rows = self._read_up_to(None if why is None else IN_MEMORY)
         if rows is None:
             raise ValueError(
@@ -170,16 +162,7 @@ def checked(
     inputs: Sequence[str] | None = None,
     targets: Sequence[str] | None = None,
 ) -> Block:
-    """Rows, all finite, with weights that can be used.
-
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n, k).
-        weights: shape (n,).
-        place: where one of the rows is, for errors.
-        inputs: names of the input columns, if they have any.
-        targets: the same for targets.
-    """
+    """Rows, all finite, with usable weights; errors name the place of a row, and its column."""
     columns = ((X, inputs, "column"), (y, targets, "target"), (weights[:, None], None, "weight"))
     for values, names, what in columns:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -14,7 +14,16 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.progress import Progress, silent
-from rwf.data.readers.base import Reader, Results, as_numbers, checked, digest, digest_of, skipped
+from rwf.data.readers.base import (
+    Reader,
+    Results,
+    RowLayout,
+    as_numbers,
+    checked,
+    digest,
+    digest_of,
+    skipped,
+)
 from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
 from rwf.data.readers.dask_tasks import computed, map_partitions, sample_partitions, sum_partitions
 from rwf.data.rows import Block, RowSum, Sum, joined
@@ -28,15 +37,12 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _Partition(RowLayout):
     """Which columns of a partition are what; where they have no names, all of them."""
 
-    inputs: tuple[str, ...] | None  # names of columns
-    targets: tuple[str, ...]  # names of columns, if they are in the same dataframe as inputs
-    weight: str | None  # the same
-    n_inputs: int
-    n_outputs: int
-    single_output: bool  # whether y is one column, and not a table of one
+    inputs: tuple[str, ...] | None = None  # names of columns
+    targets: tuple[str, ...] = ()  # names of columns, if they are in the same dataframe as inputs
+    weight: str | None = None  # the same
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class DaskReader(Reader):
 
     always_streams: ClassVar[bool] = True
 
-    layout: _Layout
+    partition: _Partition
     parts: tuple[tuple[Delayed | None, ...], ...]  # X, y, weights of every partition
     known: tuple[int, ...] | None  # rows of partitions, if known without computing them
     index: tuple[Delayed, ...]  # what to count otherwise
@@ -58,13 +64,9 @@ class DaskReader(Reader):
         weights: Collection | str | None = None,
         names: Sequence[str] | None = None,
     ) -> DaskReader:
-        """A reader of a collection.
+        """A reader of a collection; a dataframe X may hold targets and weights as well.
 
-        Args:
-            X: inputs; a dataframe may hold targets and weights as well.
-            y: targets, or the name of their column, or several names.
-            weights: how many times each row counts, or the name of a column.
-            names: the input columns of a dataframe; ``None`` for all that are left.
+        Without names, inputs are all columns of a dataframe but targets and weights.
         """
         targets: tuple[str, ...] = ()
         if isinstance(y, Sequence):
@@ -83,25 +85,14 @@ class DaskReader(Reader):
                 parts.append([None] * len(inputs))
             else:
                 parts.append(aligned_partitions(part, known, len(inputs), what))
-        layout = _Layout(columns, targets, weight, n_inputs, n_outputs, single)
+        named = columns is not None and all(isinstance(name, str) for name in columns)
+        shown = columns if named else None
+        layout = _Partition(n_inputs, n_outputs, single, shown, columns, targets, weight)
         return cls(layout, tuple(zip(*parts, strict=True)), known, index)
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        names = self.layout.inputs
-        return names if names and all(isinstance(name, str) for name in names) else None
-
-    @property
-    def n_inputs(self) -> int:
-        return self.layout.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        return self.layout.n_outputs
-
-    @property
-    def single_output(self) -> bool:
-        return self.layout.single_output
+    def layout(self) -> RowLayout:
+        return self.partition
 
     @property
     def n_rows(self) -> int | None:
@@ -122,7 +113,7 @@ class DaskReader(Reader):
         from dask import delayed
 
         return tuple(
-            delayed(functools.partial(_block, self.layout, number))(*part)
+            delayed(functools.partial(_block, self.partition, number))(*part)
             for number, part in enumerate(self.parts)
         )
 
@@ -167,7 +158,7 @@ class DaskReader(Reader):
         }
 
 
-def _block(layout: _Layout, number: int, X: object, y: object, weights: object) -> Block:
+def _block(layout: _Partition, number: int, X: object, y: object, weights: object) -> Block:
     """The rows of a partition, on the worker that has it."""
     where = f"partition {number}"
     inputs = _table(X, layout.inputs, f"{where}, X")
@@ -184,14 +175,11 @@ def _block(layout: _Layout, number: int, X: object, y: object, weights: object) 
             f"{where} has {n} rows of X, y of shape {outputs.shape} and weights of shape "
             f"{times.shape}: give one target and one weight for each row."
         )
-    return checked(
-        inputs,
-        outputs,
-        times,
-        lambda row: f"{where}, row {row} (the first is 0)",
-        layout.inputs,
-        layout.targets or None,
-    )
+
+    def place(row: int) -> str:
+        return f"{where}, row {row} (the first is 0)"
+
+    return checked(inputs, outputs, times, place, layout.inputs, layout.targets or None)
 
 
 def _table(values: object, names: Sequence[str] | None, what: str) -> Array:

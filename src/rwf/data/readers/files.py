@@ -55,13 +55,7 @@ class TableFile(ABC):
     def batches(
         self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Some columns of the rows from row ``start`` on.
-
-        Args:
-            columns: their names.
-            start: the first row.
-            categorical: columns that are read as strings, where the file has no types.
-        """
+        """Some columns from row ``start`` on; a file without types reads categories as strings."""
 
     def content(self) -> str:
         """What tells the file from others, found without reading all of it."""

@@ -28,11 +28,8 @@ def open_rows(
 ) -> Reader | None:
     """A reader of rows that need not be in memory; ``None`` for arrays and dataframes.
 
-    Args:
-        X: inputs, or a source of everything.
-        y: targets or their names.
-        sample_weight: weights, or the name of their column.
-        names: input columns that are wanted; ``None`` for all that are left.
+    X may be a source of everything; then y and ``sample_weight`` are names of columns, and inputs
+    are the columns that ``names`` lists, or all others.
     """
     if is_collection(X):
         return _open_partitions(X, y, sample_weight, names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, checked, inputs_among, require_columns, skipped
+from rwf.data.readers.base import Reader, RowLayout, checked, inputs_among, require_columns, skipped
 from rwf.data.readers.files import TableFile, is_number, values_in
 from rwf.data.readers.formats import open_table
 from rwf.data.rows import Block
@@ -43,10 +43,6 @@ class FilesReader(Reader):
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block: ...
 
     @property
-    def n_inputs(self) -> int:
-        return len(self.names or ())
-
-    @property
     def n_rows(self) -> int | None:
         counts = [file.n_rows for file in self.files if file.n_rows is not None]
         return sum(counts) if len(counts) == len(self.files) else None
@@ -73,7 +69,7 @@ class FilesReader(Reader):
 
     def fingerprint(self) -> dict[str, str]:
         found = {f"file {file.path.name}": file.content() for file in self.files}
-        return {"columns": ", ".join(self.names or ()), **found}
+        return {"columns": ", ".join(self.layout.names or ()), **found}
 
 
 @dataclass(frozen=True)
@@ -105,8 +101,9 @@ class TableReader(FilesReader):
         return reader
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self.inputs
+    def layout(self) -> RowLayout:
+        single = isinstance(self.target, str)
+        return RowLayout(len(self.inputs), len(self.targets), single, self.inputs)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -115,14 +112,6 @@ class TableReader(FilesReader):
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.inputs, *self.targets, *([] if self.weight is None else [self.weight]))
-
-    @property
-    def n_outputs(self) -> int:
-        return len(self.targets)
-
-    @property
-    def single_output(self) -> bool:
-        return isinstance(self.target, str)
 
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
         d, k = self.n_inputs, self.n_outputs

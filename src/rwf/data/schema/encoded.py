@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, checked, digest, skipped
+from rwf.data.readers.base import Reader, RowLayout, checked, digest, skipped
 from rwf.data.readers.files import values_in
 from rwf.data.readers.formats import open_table
 from rwf.data.readers.table import FilesReader, Place
@@ -44,8 +44,9 @@ class EncodedReader(FilesReader):
         return cls(files, schema, targets, unknown)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self.schema.names
+    def layout(self) -> RowLayout:
+        names = self.schema.names
+        return RowLayout(len(names), int(self.targets), names=names)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,14 +56,6 @@ class EncodedReader(FilesReader):
     def categorical(self) -> tuple[str, ...]:
         return self.schema.categorical
 
-    @property
-    def n_outputs(self) -> int:
-        return int(self.targets)
-
-    @property
-    def single_output(self) -> bool:
-        return True
-
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
         X, schema, n = self.schema.encode(batch, place, self.unknown), self.schema, batch.num_rows
         y, weights = np.empty((n, 0)), np.ones(n)
@@ -70,7 +63,7 @@ class EncodedReader(FilesReader):
             y = values_in(batch.column(schema.target))[:, None]
         if self.targets and schema.weight is not None:
             weights = values_in(batch.column(schema.weight))
-        return checked(X, y, weights, place, self.names, [str(schema.target)])
+        return checked(X, y, weights, place, schema.names, [str(schema.target)])
 
     def fingerprint(self) -> dict[str, str]:
         return {**super().fingerprint(), "schema": digest([repr(self.schema).encode()])}
@@ -90,20 +83,8 @@ class Fold(Reader):
     seed: int = 0
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        return self.reader.names
-
-    @property
-    def n_inputs(self) -> int:
-        return self.reader.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        return self.reader.n_outputs
-
-    @property
-    def single_output(self) -> bool:
-        return self.reader.single_output
+    def layout(self) -> RowLayout:
+        return self.reader.layout
 
     def read(self, start: int = 0) -> Iterator[Block]:
         return skipped(self._chosen(), start)

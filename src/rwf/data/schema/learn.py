@@ -44,12 +44,7 @@ def learn_schema(
 ) -> TableSchema:
     """Learn the columns: in one pass, if some are categorical or missing values are replaced.
 
-    Args:
-        files: of the table.
-        target: the column of y.
-        features: input columns, in the order of the model; ``None`` for all others.
-        weight: the column that says how many times a row counts.
-        missing: whether missing values are errors, or replaced.
+    Without ``features``, the inputs are all columns but the target and the weights.
     """
     if missing not in ("error", "impute"):
         raise ValueError(f"missing={missing!r} is unknown: use 'error' or 'impute'.")
