@@ -173,14 +173,16 @@ def distinct(rows: Block) -> Block:
     )
 
 
-def wrong_weight(weights: Array) -> tuple[int, str] | None:
-    """The first row whose weight cannot be used, and what is wrong with it; zero is a weight."""
+def check_weights(weights: Array, label: Callable[[int], str]) -> None:
+    """That all weights can be used, zero among them; the error begins with the label of a row."""
     wrong = (weights > MOST_WEIGHT) | ((weights < LEAST_WEIGHT) & (weights != 0))
-    if not wrong.any():
-        return None
-    row = int(np.argmax(wrong))
-    outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
-    return row, "negative" if weights[row] < 0 else outside
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
+        raise ValueError(
+            f"{label(row)} {weights[row]:.3g} is {'negative' if weights[row] < 0 else outside}: "
+            "a weight says how many times a row counts. Use zero to leave a row out."
+        )
 
 
 def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:

@@ -79,17 +79,12 @@ class Stream:
 
     def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
-        return self.reader.sum(row_sum, self.n_rows, self.progress, self.partial_sums)
+        return self.reader.sum(row_sum, self)
 
 
-def sum_blocks(
-    reader: Reader,
-    row_sum: RowSum[Sum],
-    n_rows: int | None,
-    progress: Progress,
-    partial_sums: PartialSums | None,
-) -> Sum:
+def sum_blocks(stream: Stream, row_sum: RowSum[Sum]) -> Sum:
     """The sum over all rows, block by block; a partial sum is continued where it stopped."""
+    n_rows, partial_sums = stream.n_rows, stream.partial_sums
     known = None if partial_sums is None else partial_sums.recall(row_sum.name)
     total = None if known is None else row_sum.from_arrays(known.sums)
     rows = 0 if known is None else known.rows
@@ -101,10 +96,10 @@ def sum_blocks(
         if partial_sums is not None:
             partial_sums.note(Entry(row_sum.name, rows, done, row_sum.to_arrays(total)))
 
-    meter = ProgressMeter(row_sum.name, n_rows, progress, rows)
-    width = reader.n_inputs + reader.n_outputs + 1
+    meter = ProgressMeter(row_sum.name, n_rows, stream.progress, rows)
+    width = stream.reader.n_inputs + stream.n_outputs + 1
     size = min(row_sum.size, max(256, BLOCK_BYTES // (8 * width)))
-    with _Workers(reader.read(rows), size, row_sum.workers) as workers:
+    with _Workers(stream.reader.read(rows), size, row_sum.workers) as workers:
         while workers.more():
             part, count = workers.segment(row_sum)
             if count:

@@ -87,22 +87,11 @@ class FeatureRegressor(FittedRegressor):
         """What is assumed of the weights."""
 
     def _config(self) -> FitConfig:
+        values = {name: getattr(self, name) for name in CONSTRAINTS}
         for name, (holds, meaning) in CONSTRAINTS.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ValueError(f"{name}={value!r} must be {meaning}.")
-        return FitConfig(
-            n_components=self.n_components,
-            solver=self.solver,
-            metric=self.metric,
-            neighbors=self.neighbors,
-            trend=self.trend,
-            noise=self.noise,
-            calibration=self.calibration,
-            log_skewed=self.log_skewed,
-            n_trials=1 + self.n_restarts,
-            max_iter=self.max_iter,
-        )
+            if not holds(values[name]):
+                raise ValueError(f"{name}={values[name]!r} must be {meaning}.")
+        return FitConfig(n_trials=1 + values.pop("n_restarts"), **values)
 
     def _progress(self, message: str) -> None:
         if self.verbose:

@@ -1,9 +1,10 @@
-"""What a fitted regressor tells: means, error bars, intervals, draws, and what was learned."""
+"""Predictions of a fitted regressor: means, deviations, intervals and draws; and its parameters."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, overload
 
 import numpy as np
@@ -25,7 +26,7 @@ NO_ATOMS = 1e-3
 
 
 class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """All that can be asked of a regressor that has a model, however it was learned."""
+    """The methods of a regressor that has a model, however it was learned."""
 
     model_: Model
     _single_output: bool
@@ -91,7 +92,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             return_cov: also return the covariance, shape (n, n), or (n, n, k) for several outputs.
         """
         if return_std and return_cov:
-            raise ValueError("ask for return_std or return_cov, not both.")
+            raise ValueError("pass return_std or return_cov, not both.")
         if return_cov:
             inputs = self._fitted_inputs(X)
             mean, _, support = self._mean_and_std(inputs)
@@ -109,11 +110,12 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         units = self.model_.units
         return (units.y.inverse(self.model_.mean(units.inputs(inputs))),)
 
-    def _mean_and_std(self, inputs: Array) -> tuple[Array, Array, Array]:
-        """Mean, standard deviation of y, and support."""
+    def _mean_and_std(self, inputs: Array, *, noise: bool = True) -> tuple[Array, Array, Array]:
+        """Mean and standard deviation of y, or of f without noise, and support."""
         units = self.model_.units
         p = self.model_.predict(units.inputs(inputs))
-        return units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale, p.support
+        variance = p.variance if noise else p.function_variance
+        return units.y.inverse(p.mean), np.sqrt(variance) * units.y.scale, p.support
 
     def _warn_if_far(self, support: Array) -> None:
         if is_collection(support) or not self.model_.summary.reverts:
@@ -138,13 +140,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     def predict_function(self, X: Data) -> tuple[Array, Array]:
         """Mean and standard deviation of f itself, without the noise of a new observation."""
-
-        def found(inputs: Array) -> tuple[Array, Array]:
-            units = self.model_.units
-            p = self.model_.predict(units.inputs(inputs))
-            return units.y.inverse(p.mean), np.sqrt(p.function_variance) * units.y.scale
-
-        mean, std = self._by_block(X, found)
+        mean, std, _ = self._by_block(X, partial(self._mean_and_std, noise=False))
         return self._squeeze(mean), self._squeeze(std)
 
     def predict_interval(

@@ -12,10 +12,10 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rwf._types import Array
+from rwf._types import Array, FloatArray, IntArray
 from rwf.data.progress import Progress, silent
-from rwf.data.rows import Block, RowSum, Sum, block_rows, joined, resized, wrong_weight
-from rwf.data.stream import NO_WEIGHT, PartialSums, sample_blocks, sum_blocks
+from rwf.data.rows import Block, RowSum, Sum, block_rows, check_weights, joined, resized
+from rwf.data.stream import NO_WEIGHT, Stream, sample_blocks, sum_blocks
 from rwf.errors import NoSuchColumnError
 
 PIECE_BYTES = 8 * 2**20
@@ -85,15 +85,9 @@ class Reader(ABC):
     def fingerprint(self) -> dict[str, str]:
         """What tells these rows from others, found without reading all of them."""
 
-    def sum(
-        self,
-        row_sum: RowSum[Sum],
-        n_rows: int | None = None,
-        progress: Progress = silent,
-        partial_sums: PartialSums | None = None,
-    ) -> Sum:
-        """The sum over all rows; if their number is given, another one is an error."""
-        return sum_blocks(self, row_sum, n_rows, progress, partial_sums)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream) -> Sum:
+        """The sum over all rows, which are those of the stream."""
+        return sum_blocks(stream, row_sum)
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent
@@ -165,10 +159,7 @@ def checked(
     """Rows, all finite, with usable weights; errors name the place of a row, and its column."""
     columns = ((X, inputs, "column"), (y, targets, "target"), (weights[:, None], None, "weight"))
     for values, names, what in columns:
-        with np.errstate(over="ignore", invalid="ignore"):
-            fine = np.isfinite(values.sum())
-        if not fine and not np.isfinite(values).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        for row, column in non_finite(values)[:1]:
             label = what if what == "weight" else f"{what} {column}"
             label = label if names is None else f"column {names[column]!r}"
             fault = "a missing value or NaN" if np.isnan(values[row, column]) else "infinity"
@@ -176,14 +167,22 @@ def checked(
                 f"{place(row)}, {label}: {fault}. Drop such rows, or fill them in, for "
                 "example with sklearn.impute.SimpleImputer."
             )
-    wrong = wrong_weight(weights)
-    if wrong is not None:
-        row, fault = wrong
-        raise ValueError(
-            f"{place(row)}: the weight {weights[row]:.3g} is {fault}. A weight says how many "
-            "times a row counts: use zero to leave a row out."
-        )
+    check_weights(weights, lambda row: f"{place(row)}: the weight")
     return Block(X, y, weights)
+
+
+def non_finite(values: FloatArray) -> IntArray:
+    """Row and column of every NaN and infinity, shape (count, 2)."""
+    # The sum is finite unless an entry is not, or it overflows; only then look closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return np.empty((0, 2), dtype=np.intp)
+    return np.argwhere(~np.isfinite(values))
+
+
+def row_place(where: object, first: int, row: int) -> str:
+    """The place of a row after the first, for errors."""
+    return f"{where}, row {first + row} (the first is 0)"
 
 
 def as_numbers(values: ArrayLike, what: str) -> Array:

@@ -22,12 +22,13 @@ from rwf.data.readers.base import (
     checked,
     digest,
     digest_of,
+    row_place,
     skipped,
 )
 from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
 from rwf.data.readers.dask_tasks import computed, map_partitions, sample_partitions, sum_partitions
 from rwf.data.rows import Block, RowSum, Sum, joined
-from rwf.data.stream import PartialSums
+from rwf.data.stream import Stream
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -125,14 +126,8 @@ class DaskReader(Reader):
         )
         return skipped(cast(Iterator[Block], found), start)
 
-    def sum(
-        self,
-        row_sum: RowSum[Sum],
-        n_rows: int | None = None,
-        progress: Progress = silent,
-        partial_sums: PartialSums | None = None,
-    ) -> Sum:
-        return sum_partitions(self.blocks, row_sum, progress, partial_sums)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream) -> Sum:
+        return sum_partitions(self.blocks, row_sum, stream)
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent
@@ -175,10 +170,7 @@ def _block(layout: _Partition, number: int, X: object, y: object, weights: objec
             f"{where} has {n} rows of X, y of shape {outputs.shape} and weights of shape "
             f"{times.shape}: give one target and one weight for each row."
         )
-
-    def place(row: int) -> str:
-        return f"{where}, row {row} (the first is 0)"
-
+    place = functools.partial(row_place, where, 0)
     return checked(inputs, outputs, times, place, layout.inputs, layout.targets or None)
 
 

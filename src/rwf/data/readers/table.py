@@ -6,12 +6,19 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, RowLayout, checked, inputs_among, require_columns, skipped
+from rwf.data.readers.base import (
+    Reader,
+    RowLayout,
+    checked,
+    inputs_among,
+    require_columns,
+    row_place,
+    skipped,
+)
 from rwf.data.readers.files import TableFile, is_number, values_in
 from rwf.data.readers.formats import open_table
 from rwf.data.rows import Block
@@ -64,7 +71,7 @@ class FilesReader(Reader):
     def _read(self, file: TableFile, row: int) -> Iterator[Block]:
         for batch in file.batches(self.columns, row, self.categorical):
             if batch.num_rows:
-                yield self._block(batch, functools.partial(_place, file.path, row))
+                yield self._block(batch, functools.partial(row_place, file.path, row))
                 row += batch.num_rows
 
     def fingerprint(self) -> dict[str, str]:
@@ -137,7 +144,3 @@ def _require_numbers(file: TableFile, columns: Sequence[str]) -> None:
                 f"column {name!r} of {file.path} holds {dtype}, and not numbers. Encode it, for "
                 "example with sklearn.preprocessing.OneHotEncoder, or write the table without it."
             )
-
-
-def _place(path: Path, first: int, row: int) -> str:
-    return f"{path}, row {first + row} (the first is 0)"
