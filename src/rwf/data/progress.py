@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-REPORT_SECONDS = 5.0
-"""Seconds between two lines of progress."""
+REPORT_SECONDS = 5.0  # seconds between two lines of progress
 
 Progress = Callable[[str], None]
 

@@ -15,11 +15,8 @@ import numpy as np
 from rwf._types import Array, BoolArray, IntArray
 from rwf.data.rows import Block
 
-CONSTANT = 1e-13
-"""A column whose span is below this fraction of its largest magnitude is constant."""
-
-FAR = 1e30
-"""Largest distance of a row in standardised units, so that squares stay finite."""
+CONSTANT = 1e-13  # a column whose span is below this fraction of its largest magnitude is constant
+FAR = 1e30  # largest distance of a row in standardised units, so that squares stay finite
 
 LARGEST_INPUT = 1e300
 """Inputs beyond this are refused: the difference of two of them could overflow."""

@@ -26,16 +26,12 @@ from rwf.linalg.threads import one_blas_thread
 if TYPE_CHECKING:
     from rwf.data.readers import Reader
 
-SEGMENT = 32
-"""Blocks after which the sums of all workers are added."""
-
-AHEAD = 2
-"""Blocks that wait for every worker."""
+SEGMENT = 32  # blocks after which the sums of all workers are added
+AHEAD = 2  # blocks that wait for every worker
 
 NO_WEIGHT = "all rows have weight zero: give some rows a weight."
 
-PATIENCE = 0.1
-"""Seconds after which threads that wait look whether others have given up."""
+PATIENCE = 0.1  # seconds after which threads that wait look whether others have given up
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from rwf.estimators.validation import check_inputs, open_checked
 from rwf.features.inducing import NystromFeatures
 from rwf.models.base import Model
 
-NO_ATOMS = 1e-3
-"""Support below which a row counts as having no atoms nearby."""
+NO_ATOMS = 1e-3  # support below which a row counts as having no atoms nearby
 
 
 class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

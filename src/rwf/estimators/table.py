@@ -40,11 +40,8 @@ Regressor: TypeAlias = RWFRegressor | RFFRegressor
 SCORED_ROWS = 20_000
 """Rows, drawn at random, on which models are scored and trivial predictors learned."""
 
-AT_ONCE = 8192
-"""Rows that are predicted together."""
-
-FEWEST = 10
-"""Rows below which none are kept back."""
+AT_ONCE = 8192  # rows that are predicted together
+FEWEST = 10  # rows below which none are kept back
 
 FOLDS = 5
 

@@ -30,11 +30,8 @@ from rwf.persistence.records import CHECKPOINT
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-SECONDS = 60.0
-"""Seconds between two checkpoints, at least."""
-
-SHARE = 0.05
-"""Share of the time that writing may take; checkpoints of large models are rarer."""
+SECONDS = 60.0  # seconds between two checkpoints, at least
+SHARE = 0.05  # share of the time that writing may take; checkpoints of large models are rarer
 
 
 class Checkpoint:

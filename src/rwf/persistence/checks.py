@@ -43,8 +43,7 @@ from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
 
-HIGHEST_ORDER = 1000
-"""Of a compact hat, whose powers are computed one by one."""
+HIGHEST_ORDER = 1000  # of a compact hat, whose powers are computed one by one
 
 
 def check(value: object) -> None:

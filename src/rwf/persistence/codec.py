@@ -22,11 +22,8 @@ from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.persistence.file import AnyArray, Json
 
 T = TypeVar("T")
-Hint: TypeAlias = Any
-"""An annotation."""
-
-Sizes: TypeAlias = dict[str, int]
-"""Lengths that the arrays of one object share, by their names."""
+Hint: TypeAlias = Any  # an annotation
+Sizes: TypeAlias = dict[str, int]  # lengths that the arrays of one object share, by their names
 
 SCALARS: dict[Hint, tuple[type, ...]] = {
     float: (float, int, np.floating, np.integer),

@@ -35,12 +35,10 @@ from rwf.data.atomic import replace_file
 from rwf.errors import ModelFileError, NewerModelFileError
 
 MAGIC = b"RWFMODEL"
-VERSION = 2
-"""The version that is written and read."""
+VERSION = 2  # the version that is written and read
 
 PREFIX = struct.Struct("<8sIQ")
-DIGEST = 32
-"""Bytes of SHA-256."""
+DIGEST = 32  # bytes of SHA-256
 
 DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}
 """What arrays may hold, and how it lies in the file."""

@@ -18,23 +18,15 @@ from rwf.data.rows import Block, RowSum, Sum, block_rows, check_weights, joined,
 from rwf.data.stream import NO_WEIGHT, Stream, sample_blocks, sum_blocks
 from rwf.errors import NoSuchColumnError
 
-PIECE_BYTES = 8 * 2**20
-"""Memory for rows that are read together."""
-
-SMALL = 2**28
-"""Bytes of rows up to which a file is read into memory and fitted as an array is."""
+PIECE_BYTES = 8 * 2**20  # memory for rows that are read together
+SMALL = 2**28  # bytes of rows up to which a file is read into memory and fitted as an array is
 
 IN_MEMORY = 2**30
 """Bytes of rows that are read into memory, at most, where a model needs all of them at once."""
 
-DIGEST = 16
-"""Characters of a checksum."""
-
-SPACED_ROWS = 1000
-"""Rows, evenly spaced, in the fingerprint of rows in memory."""
-
-LISTED = 30
-"""Names that an error lists, at most."""
+DIGEST = 16  # characters of a checksum
+SPACED_ROWS = 1000  # rows, evenly spaced, in the fingerprint of rows in memory
+LISTED = 30  # names that an error lists, at most
 
 Results: TypeAlias = tuple[Array, ...]
 

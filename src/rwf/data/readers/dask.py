@@ -33,8 +33,7 @@ from rwf.data.stream import Stream
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-AT_ONCE = 8
-"""Partitions that are computed together where all rows are read."""
+AT_ONCE = 8  # partitions that are computed together where all rows are read
 
 
 @dataclass(frozen=True)

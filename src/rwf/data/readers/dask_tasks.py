@@ -25,17 +25,10 @@ from rwf.linalg.threads import one_thread
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-FAN_IN = 8
-"""Sums that are added at a time."""
-
-DISCARDED = 2**20
-"""Random numbers that are drawn at a time, to reach those of the next partition."""
-
-GRAPH_BYTES = "1GiB"
-"""Size of a graph above which Dask warns: the model is in it, once."""
-
-Candidates: TypeAlias = tuple[Block, Array]
-"""Rows of a sample, and their keys."""
+FAN_IN = 8  # sums that are added at a time
+DISCARDED = 2**20  # random numbers that are drawn at a time, to reach those of the next partition
+GRAPH_BYTES = "1GiB"  # size of a graph above which Dask warns: the model is in it, once
+Candidates: TypeAlias = tuple[Block, Array]  # rows of a sample, and their keys
 
 
 def sum_partitions(blocks: Sequence[Delayed], row_sum: RowSum[Sum], stream: Stream) -> Sum:

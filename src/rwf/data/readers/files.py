@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-ENDS = 2**16
-"""Bytes at both ends of a file that are in its fingerprint."""
+ENDS = 2**16  # bytes at both ends of a file that are in its fingerprint
 
 
 def arrow(name: str = "") -> ModuleType:

@@ -26,8 +26,7 @@ from rwf.data.rows import Block
 if TYPE_CHECKING:
     import pyarrow
 
-Place = Callable[[int], str]
-"""Where a row is, for errors."""
+Place = Callable[[int], str]  # where a row is, for errors
 
 
 @dataclass(frozen=True)

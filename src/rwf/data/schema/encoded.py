@@ -18,11 +18,8 @@ from rwf.data.schema.columns import TableSchema, Unknown
 if TYPE_CHECKING:
     import pyarrow
 
-FOLDS = 5
-"""Parts into which rows are dealt."""
-
-PERIOD = 2000
-"""Groups of rows after which they are dealt alike."""
+FOLDS = 5  # parts into which rows are dealt
+PERIOD = 2000  # groups of rows after which they are dealt alike
 
 
 @dataclass(frozen=True)

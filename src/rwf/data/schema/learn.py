@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 Missing = Literal["error", "impute"]
 """A missing value: an error, or replaced by the median or the most frequent category."""
 
-MOST_CATEGORIES = 200
-"""Categories of one column; one with more is an identifier, or prose."""
-
-MEDIAN_ROWS = 2**17
-"""Rows for medians; of more rows, a sample."""
+MOST_CATEGORIES = 200  # categories of one column; one with more is an identifier, or prose
+MEDIAN_ROWS = 2**17  # rows for medians; of more rows, a sample
 
 
 def learn_schema(

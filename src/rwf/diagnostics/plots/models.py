@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
     from rwf.estimators.base import FeatureRegressor
 
-POINTS, PIXELS = 600, 160
-"""Default resolution of a line and of a map: about the pixels of a figure."""
-
-DECADES = 1.5
-"""Decades of amplitude that the colours of a scalogram span: less is not visible in f."""
+POINTS, PIXELS = 600, 160  # default resolution of a line and of a map: about the pixels of a figure
+DECADES = 1.5  # decades of amplitude that the colours of a scalogram span: less is not visible in f
 
 
 def scalogram(
