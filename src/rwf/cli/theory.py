@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from rwf.theory import Comparison, Setting
 
-PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")
-"""The wavelets of the paper's last corollary, whose "Daubechies-4" may be either of two."""
+PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")  # its Daubechies-4 may be either
 
 
 def theory(

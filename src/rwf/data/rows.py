@@ -14,9 +14,7 @@ from rwf._types import Array, BoolArray, IntArray
 from rwf.linalg.threads import in_parallel
 
 BLOCK_BYTES = 64 * 2**20  # memory for one block of features
-
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15
-"""Weights beyond these are refused: products underflow, and a sum does not notice one row more."""
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15  # beyond, products underflow and sums ignore rows
 
 Sum = TypeVar("Sum")
 

@@ -17,23 +17,12 @@ from rwf.data.rows import Block
 
 CONSTANT = 1e-13  # a column whose span is below this fraction of its largest magnitude is constant
 FAR = 1e30  # largest distance of a row in standardised units, so that squares stay finite
-
-LARGEST_INPUT = 1e300
-"""Inputs beyond this are refused: the difference of two of them could overflow."""
-
-LARGEST_TARGET = 1e151
-"""Targets beyond this are refused: variances, which are their squares, would overflow."""
-
-SMALLEST_SPAN = 1e-300
-"""Targets that span less are constant: of such a span, a small standard deviation would be zero."""
-
-SKEWED = 1.0
-"""Columns whose skewness is beyond this get a logarithm, if they have more than FEW values."""
-
+LARGEST_INPUT = 1e300  # larger inputs are refused: their differences could overflow
+LARGEST_TARGET = 1e151  # larger targets are refused: variances, their squares, would overflow
+SMALLEST_SPAN = 1e-300  # targets that span less are constant: their deviation could underflow
+SKEWED = 1.0  # columns of a larger skewness get a logarithm, if they have more than FEW values
 FEW = 5
-
-BEND = 5.0
-"""How sharply: v ↦ log(1 + 5v), v the distance from the end of the short tail in deviations."""
+BEND = 5.0  # of v ↦ log(1 + 5v), v the distance from the end of the short tail in deviations
 
 
 @dataclass(frozen=True)

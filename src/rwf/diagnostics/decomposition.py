@@ -21,11 +21,8 @@ from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.models.base import Model
 from rwf.models.gaussian import GaussianModel, gaussian
 
-FEW_SCALES = 16
-"""Most distinct scales with a row each, as in a lattice; more are binned by half octaves."""
-
-NARROW = 0.1
-"""Share of the range of all shifts below which an atom is narrow: such atoms lie at the data."""
+FEW_SCALES = 16  # most distinct scales with a row each; more are binned by half octaves
+NARROW = 0.1  # share of the range of shifts below which an atom is narrow, and lies at the data
 
 
 @dataclass(frozen=True)
@@ -130,13 +127,7 @@ class Scalogram:
 
 
 def scalogram(model: Model, axes: Sequence[Array], output: int = 0) -> Scalogram:
-    """The energy of every scale, at places on a line, or at all pairs of places on two axes.
-
-    Args:
-        model: with atoms.
-        axes: places along every input column, in increasing order.
-        output: which output.
-    """
+    """The energy of every scale at places on a line, or at all pairs of places on two axes."""
     edges, found = components(model, atom_table(model, output), grid(axes))
     energy = found.reshape(len(found), *(len(x) for x in reversed(axes))) ** 2
     result = Scalogram(edges, energy)
@@ -168,11 +159,6 @@ def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
     r"""The prior standard deviation of f about its trend, shape (n,).
 
     .. math:: \sqrt{\sum_j\lambda_j z_j(x)^2}
-
-    Args:
-        model: with learned variances.
-        X: places in units of X, shape (n, d).
-        output: which output.
     """
     fitted = gaussian(model)
     if fitted is None or fitted.solver != "dense":

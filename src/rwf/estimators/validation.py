@@ -55,7 +55,7 @@ def check_data(
 ) -> tuple[Block | Reader, bool]:
     """Rows in memory, or a reader of them, and whether y is one-dimensional.
 
-    A frame is taken apart by the names of its columns, where y is the name of one, or several.
+    A dataframe is taken apart by the names of its columns, where y is the name of one, or several.
     """
     names = None if reset else fitted_names(estimator)
     if not reset and names is None and isinstance(X, str | os.PathLike):

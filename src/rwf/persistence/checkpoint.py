@@ -35,13 +35,7 @@ SHARE = 0.05  # share of the time that writing may take; checkpoints of large mo
 
 
 class Checkpoint:
-    """The checkpoint of one fit.
-
-    Args:
-        path: of the file; the previous one is beside it.
-        fingerprint: identifies the rows and the parameters of the fit.
-        progress: called with a line of text now and then.
-    """
+    """The checkpoint of one fit, whose rows and parameters the fingerprint identifies."""
 
     def __init__(
         self,

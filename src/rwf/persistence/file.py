@@ -40,15 +40,11 @@ VERSION = 2  # the version that is written and read
 PREFIX = struct.Struct("<8sIQ")
 DIGEST = 32  # bytes of SHA-256
 
-DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}
-"""What arrays may hold, and how it lies in the file."""
-
-LAYOUTS = ("full", "lower", "upper", "symmetric")
-"""Which entries of an array are in the file: all, or of a square one a triangle."""
+DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}  # in memory, in the file
+LAYOUTS = ("full", "lower", "upper", "symmetric")  # stored are all entries, or a triangle
 
 AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
 
 AGAIN = "The file is damaged, or was not written by rwf: save the model again."
 
@@ -220,15 +216,13 @@ class _Reader:
         if self._left < PREFIX.size:
             raise _damaged(f"{self._path} has only {self._size} bytes")
         _, version, length = PREFIX.unpack(self._take(PREFIX.size).tobytes())
-        if version > VERSION:
-            raise NewerModelFileError(
+        if version not in (0, VERSION):
+            other, remedy = ModelFileError, "load it with the rwf that wrote it, or fit again"
+            if version > VERSION:
+                other, remedy = NewerModelFileError, "install a newer rwf, or save it with this one"
+            raise other(
                 f"{self._path} has version {version} of the format, and this rwf reads version "
-                f"{VERSION}: install a newer rwf, or save the model with this one."
-            )
-        if 0 < version < VERSION:
-            raise ModelFileError(
-                f"{self._path} has version {version} of the format, and this rwf reads version "
-                f"{VERSION}: load it with the rwf that wrote it, or fit the model again."
+                f"{VERSION}: {remedy}."
             )
         if version < 1 or length > self._left:
             raise _damaged(

@@ -20,10 +20,7 @@ from rwf.errors import NoSuchColumnError
 
 PIECE_BYTES = 8 * 2**20  # memory for rows that are read together
 SMALL = 2**28  # bytes of rows up to which a file is read into memory and fitted as an array is
-
-IN_MEMORY = 2**30
-"""Bytes of rows that are read into memory, at most, where a model needs all of them at once."""
-
+IN_MEMORY = 2**30  # most bytes of rows that are read where a model needs all of them at once
 DIGEST = 16  # characters of a checksum
 SPACED_ROWS = 1000  # rows, evenly spaced, in the fingerprint of rows in memory
 LISTED = 30  # names that an error lists, at most

@@ -22,9 +22,7 @@ from rwf.errors import UnknownCategoryWarning
 if TYPE_CHECKING:
     import pyarrow
 
-Unknown = Literal["error", "zeros"]
-"""A category that was not seen in the fit: an error, or encoded as zeros."""
-
+Unknown = Literal["error", "zeros"]  # how a category is encoded that was not seen in the fit
 Kind = Literal["number", "category"]
 
 

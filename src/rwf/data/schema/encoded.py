@@ -28,7 +28,7 @@ class EncodedReader(FilesReader):
 
     schema: TableSchema
     targets: bool  # whether the target and weights are wanted, too
-    unknown: Unknown = "error"  # how a category is encoded that was not seen in the fit
+    unknown: Unknown = "error"
 
     @classmethod
     def of(

@@ -25,9 +25,7 @@ from rwf.errors import NoSuchColumnError
 if TYPE_CHECKING:
     import pyarrow
 
-Missing = Literal["error", "impute"]
-"""A missing value: an error, or replaced by the median or the most frequent category."""
-
+Missing = Literal["error", "impute"]  # by the median, or the most frequent category
 MOST_CATEGORIES = 200  # categories of one column; one with more is an identifier, or prose
 MEDIAN_ROWS = 2**17  # rows for medians; of more rows, a sample
 

@@ -1,4 +1,9 @@
-"""Pictures of a model's decomposition over scale and place, and of its learned prior."""
+"""Pictures of a model's decomposition over scale and place, and of its learned prior.
+
+Each draws one output of a regressor, at places x in increasing order or over the range of its
+atoms, on the Axes given or the current ones. All but :func:`prior_deviations` need the prior
+"multiscale", "adaptive" or "random_features".
+"""
 
 from __future__ import annotations
 
@@ -29,12 +34,6 @@ def scalogram(
 
     The colour is the amplitude that atoms of a scale have together around a place, the root of
     their energy, on a logarithmic scale; fine scales are above, as in spectra of wavelets.
-
-    Args:
-        model: fitted with prior "multiscale", "adaptive" or "random_features".
-        x: places in increasing order, shape (n,); ``None`` takes the range of the atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
     """
     from matplotlib.colors import LogNorm
 
@@ -68,13 +67,8 @@ def local_scales(
 ) -> Axes:
     """The scale that dominates f at each place of a plane, in units of X, as a map.
 
-    It is the geometric mean of scales, weighted by their energy around the place.
-
-    Args:
-        model: fitted to two input columns with prior "multiscale", "adaptive" or "random_features".
-        x: places along both columns, each in increasing order; ``None`` takes the range of atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
+    It is the geometric mean of scales, weighted by their energy around the place. ``x`` has the
+    places along both input columns.
     """
     from matplotlib.colors import LogNorm
 
@@ -94,12 +88,7 @@ def prior_deviations(
 ) -> Axes:
     """The prior standard deviation of f about its trend, in units of y, as a line or a map.
 
-    Args:
-        model: fitted to one or two input columns.
-        x: places, or places along both columns, in increasing order; ``None`` takes the range of
-            the atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
+    For one or two input columns; ``x`` has the places along each.
     """
     label = "prior sd of f (units of y)"
     if model.n_features_in_ != 1:
@@ -124,11 +113,6 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
 
     One input column and cells give an image over scale and place; else every cell, or every block
     where there are none, is a point over its scale, and a bar their geometric mean.
-
-    Args:
-        model: fitted with prior "multiscale", "adaptive" or "random_features".
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
     """
     rows = decomposition.variances_by_scale(decomposition.atom_table(model.model_, output))
     ax = _axes(ax)

@@ -30,14 +30,8 @@ def predictive_band(
 ) -> "Axes":
     """A predictive mean with its ±2σ band, over the data and the true function if given.
 
-    Args:
-        ax: where to draw.
-        x: inputs in increasing order, shape (n,).
-        mean: predictive mean at x, shape (n,).
-        std: predictive standard deviation at x, the noise included, shape (n,).
-        data: observed inputs and targets, two arrays of shape (m,).
-        truth: the noiseless function at x, shape (n,).
-        label: what the legend calls the mean.
+    Inputs x are in increasing order. All arrays have shape (n,), but for the data, observed inputs
+    and targets of shape (m,). The label is the mean's in the legend.
     """
     if data is not None:
         ax.plot(*data, ".", color=GREY, markersize=2.5, alpha=0.6, zorder=1, label="data")
@@ -49,8 +43,7 @@ def predictive_band(
     return ax
 
 
-BOUND_STYLES = ((VERMILION, "-"), (VERMILION, "--"), (GREEN, "-"), (BLACK, ":"))
-"""Colours and dashes of bounds, in the order in which they are given."""
+BOUND_STYLES = ((VERMILION, "-"), (VERMILION, "--"), (GREEN, "-"), (BLACK, ":"))  # in turn
 
 
 def error_by_atoms(
@@ -64,13 +57,8 @@ def error_by_atoms(
 ) -> "Axes":
     """Observed errors against the number of atoms, under the bounds on them, both axes logarithmic.
 
-    Args:
-        ax: where to draw.
-        atoms: D, shape (n,).
-        errors: of repeated draws, shape (repeats, n).
-        quantile: the quantile of the errors that the bounds are for, shape (n,).
-        bounds: by name, each of shape (n,).
-        label: what the legend calls the quantile.
+    Errors of repeated draws have shape (repeats, n); their quantile, for which the bounds are, and
+    all else (n,).
     """
     for repeat in errors:
         ax.plot(atoms, repeat, ".", color=BLUE, markersize=2.5, alpha=0.25, zorder=2)

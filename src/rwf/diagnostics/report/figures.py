@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
 
 SHOWN = 3000  # most points of a scatter plot: more overlap, and make the page large
-
-POINTS, PIXELS = 600, 80
-"""Resolution of a line and of each side of a map, at the size of the page's figures."""
+POINTS, PIXELS = 600, 80  # resolution of a line, and of each side of a map
 
 STYLE: dict[Any, object] = {
     "svg.fonttype": "path",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,20 +45,9 @@ class Page:
 
 
 def write_report(model: TableModel, table: object, out: Path, title: str) -> Page:
-    """Evaluate a model on a table, and write the page in one step.
-
-    Args:
-        model: of a table.
-        table: the path of a table, or a dataframe, with the target.
-        out: the HTML file.
-        title: the name of the model.
-    """
+    """Evaluate a model on a table that has its target, and write the page in one step."""
     page = make_page(model, table, title)
-
-    def fill(file: BinaryIO) -> None:
-        file.write(page.html.encode())
-
-    replace_file(out, fill)
+    replace_file(out, lambda file: file.write(page.html.encode()))
     return page
 
 
