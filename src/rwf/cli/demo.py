@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwf.cli.terminal import Json, log_shown, print_json, show, table_of
+from rwf.cli.terminal import Json, log_shown, print_result, table_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.table import Table
 
     from rwf.datasets import Sample
     from rwf.estimators.fourier import RFFRegressor
@@ -47,10 +48,7 @@ def demo(
     """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
     with log_shown():
         result = run_demo(out, n_train, n_test, noise, n_components, n_restarts, seed)
-    if as_json:
-        print_json(asdict(result))
-    else:
-        _print(result)
+    print_result(as_json, asdict(result), _table(result), f"Figure: {result.figure}")
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def _draw(fitted: list[tuple[DemoRow, RWFRegressor | RFFRegressor]], test: Sampl
     return figure
 
 
-def _print(result: DemoResult) -> None:
+def _table(result: DemoResult) -> Table:
     title = (
         f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
         f"noise {result.noise:g}, {result.n_restarts + 1} trials each"
@@ -195,4 +193,4 @@ def _print(result: DemoResult) -> None:
             f"{row.seconds:.1f}",
             str(row.features),
         )
-    show(table, f"Figure: {result.figure}")
+    return table

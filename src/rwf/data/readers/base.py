@@ -74,9 +74,9 @@ class Reader(ABC):
     def fingerprint(self) -> dict[str, str]:
         """What tells these rows from others, found without reading all of them."""
 
-    def sum(self, row_sum: RowSum[Sum], stream: Stream) -> Sum:
-        """The sum over all rows, which are those of the stream."""
-        return sum_blocks(stream, row_sum)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream | None = None) -> Sum:
+        """The sum over all rows; a stream of them says where progress and partial sums go."""
+        return sum_blocks(stream or Stream(self), row_sum)
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent

@@ -125,8 +125,8 @@ class DaskReader(Reader):
         )
         return skipped(cast(Iterator[Block], found), start)
 
-    def sum(self, row_sum: RowSum[Sum], stream: Stream) -> Sum:
-        return sum_partitions(self.blocks, row_sum, stream)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream | None = None) -> Sum:
+        return sum_partitions(self.blocks, row_sum, stream or Stream(self))
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent
