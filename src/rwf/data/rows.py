@@ -40,7 +40,6 @@ class Rows(Protocol):
 
     def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
-        ...
 
 
 @dataclass(frozen=True)

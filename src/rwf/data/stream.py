@@ -49,15 +49,12 @@ class PartialSums(Protocol):
 
     def recall(self, name: str) -> Entry | None:
         """How far the next sum had come, if it has this name."""
-        ...
 
     def note(self, entry: Entry) -> None:
         """Keep a sum, at once or after a while."""
-        ...
 
     def flush(self) -> None:
         """Keep what was noted at once."""
-        ...
 
 
 @dataclass(frozen=True)

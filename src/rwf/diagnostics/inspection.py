@@ -83,8 +83,5 @@ def _changed(model: TableModel) -> dict[str, str]:
 
 def _line(column: NumberColumn | CategoryColumn) -> ColumnLine:
     categories = ", ".join(column.categories) if isinstance(column, CategoryColumn) else ""
-    if isinstance(column, NumberColumn):
-        fill = "error" if column.fill is None else f"{column.fill:.6g}"
-    else:
-        fill = "error" if column.fill is None else column.fill
+    fill = f"{column.fill:.6g}" if isinstance(column.fill, float) else column.fill or "error"
     return ColumnLine(column.name, column.dtype, categories, fill)

@@ -58,11 +58,8 @@ def check_data(
     A dataframe is taken apart by the names of its columns, where y is the name of one, or several.
     """
     names = None if reset else fitted_names(estimator)
-    if not reset and names is None and isinstance(X, str | os.PathLike):
-        raise ValueError(
-            "the model was fitted to columns without names, so it cannot know which columns of "
-            f"{str(X)!r} it should take: give it arrays."
-        )
+    if not reset:
+        _require_names(X, names)
     reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=reset)
@@ -107,10 +104,20 @@ def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> 
 
 def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
     """A reader of inputs for a fitted estimator; ``None`` if they are in memory."""
-    reader = X if isinstance(X, Reader) else open_inputs(X, fitted_names(estimator))
+    names = fitted_names(estimator)
+    _require_names(X, names)
+    reader = X if isinstance(X, Reader) else open_inputs(X, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=False)
     return reader
+
+
+def _require_names(X: Data, names: list[str] | None) -> None:
+    if names is None and isinstance(X, str | os.PathLike):
+        raise ValueError(
+            "the model was fitted to columns without names, so it cannot know which columns of "
+            f"{str(X)!r} it should take: give it arrays."
+        )
 
 
 def check_rows(

@@ -48,8 +48,12 @@ HIGHEST_ORDER = 1000  # of a compact hat, whose powers are computed one by one
 
 def check(value: object) -> None:
     """Raise a mismatch if the parts of an object do not go together; most classes need no check."""
-    for part in CHECKS:
-        part(value)
+    _check_features(value)
+    _check_model(value)
+    _check_tree(value)
+    _check_neighbors(value)
+    _check_correction(value)
+    _check_table(value)
 
 
 def _check_features(part: object) -> None:
@@ -271,8 +275,3 @@ def _check_table(part: object) -> None:
             used += [name for name in (part.target, part.weight) if name is not None]
             require(len(columns) > 0, "a table has no columns")
             require(len(set(used)) == len(used), "columns of a table are repeated")
-
-
-CHECKS = (
-    _check_features, _check_model, _check_tree, _check_neighbors, _check_correction, _check_table
-)  # fmt: skip

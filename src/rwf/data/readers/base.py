@@ -46,8 +46,7 @@ class Reader(ABC):
     this machine overrides these to bring the work to its rows.
     """
 
-    always_streams: ClassVar[bool] = False
-    """Whether few rows, too, are fitted as a stream."""
+    always_streams: ClassVar[bool] = False  # whether few rows, too, are fitted as a stream
 
     @property
     @abstractmethod

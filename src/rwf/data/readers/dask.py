@@ -73,12 +73,12 @@ class DaskReader(Reader):
             targets = (y,) if isinstance(y, str) else tuple(y)
             n_outputs, single = len(targets), isinstance(y, str)
         else:
-            n_outputs = 1 if y.ndim == 1 else int(y.shape[1])  # type: ignore[attr-defined]
+            n_outputs = 1 if y.ndim == 1 else int(y.shape[1])
             single = y.ndim == 1
         weight = weights if isinstance(weights, str) else None
         others = (*targets, *([weight] if weight else []))
         columns, known, inputs, index = input_partitions(X, names, others)
-        n_inputs = int(X.shape[1]) if columns is None else len(columns)  # type: ignore[attr-defined]
+        n_inputs = int(X.shape[1]) if columns is None else len(columns)
         parts: list[Sequence[Delayed | None]] = [inputs]
         for part, what in ((y, "y"), (weights, "sample_weight")):
             if isinstance(part, Sequence) or part is None:

@@ -36,9 +36,7 @@ def arrow(name: str = "") -> ModuleType:
 class TableFile(ABC):
     """One file of a table. A file format is a subclass, in :data:`rwf.data.readers.FORMATS`."""
 
-    typed: ClassVar[bool] = True
-    """Whether columns have types; else numbers may be meant as categories."""
-
+    typed: ClassVar[bool] = True  # else numbers may be meant as categories
     path: Path
 
     @property

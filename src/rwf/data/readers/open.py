@@ -68,11 +68,6 @@ def open_inputs(X: Data, names: Sequence[str] | None) -> Reader | None:
     if is_collection(X):
         return DaskReader.of(X, names=names)
     if _is_path(X):
-        if names is None:
-            raise ValueError(
-                f"the model was fitted to columns without names, so it cannot know which columns "
-                f"of {str(X)!r} it should take: give it an array."
-            )
         return TableReader.of(os.fspath(X), names=names)
     if _is_blocks(X):
         return BlockReader.of(X, targets=False)
