@@ -7,7 +7,6 @@ numbers of columns and of trials, except the spike-and-slab prior, which learns 
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwf.cli.terminal import Json, log_shown, print_result, table_of
+from rwf.cli.terminal import Json, print_result, table_of
+from rwf.data.progress import Progress, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rwf.datasets import Sample
     from rwf.estimators.fourier import RFFRegressor
     from rwf.estimators.regressor import RWFRegressor
-
-logger = logging.getLogger(__name__)
 
 
 def demo(
@@ -46,8 +44,8 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
-    with log_shown():
-        result = run_demo(out, n_train, n_test, noise, n_components, n_restarts, seed)
+    sizes = n_train, n_test, noise, n_components, n_restarts
+    result = run_demo(out, *sizes, seed, lambda message: typer.echo(message, err=True))
     print_result(as_json, asdict(result), _table(result), f"Figure: {result.figure}")
 
 
@@ -98,6 +96,7 @@ def run_demo(
     n_components: int = 300,
     n_restarts: int = 4,
     random_state: int = 0,
+    progress: Progress = silent,
 ) -> DemoResult:
     """Fit and score all :func:`methods`, and write ``out/demo.png``; see :func:`demo`."""
     import numpy as np
@@ -117,7 +116,10 @@ def run_demo(
         for rows in (slice(n_train), slice(n_train, None))
     )
     options = {"n_components": n_components, "n_restarts": n_restarts, "random_state": random_state}
-    fitted = [_fit(name, make, train, test, options) for name, make in methods().items()]
+    fitted = []
+    for name, make in methods().items():
+        progress(f"fitting {name}")
+        fitted.append(_fit(name, make, train, test, options))
     figure, path = _draw(fitted, test), out / "demo.png"
     replace_file(path, lambda file: figure.savefig(file, format="png", dpi=150))
     rows = tuple(row for row, _ in fitted)
@@ -135,7 +137,6 @@ def _fit(
 
     with warnings.catch_warnings(action="ignore"):  # a few rows, so that compilation is not timed
         make(n_components=8, n_restarts=1, random_state=0).fit(train.X[:40], train.y[:40])
-    logger.info("fitting %s", name)
     model = make(**options)
     started = time.perf_counter()
     model.fit(train.X, train.y)

@@ -1,7 +1,6 @@
 """What commands share: results on standard output, progress and warnings on standard error."""
 
 import json
-import logging
 import math
 import sys
 import warnings
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
@@ -66,23 +64,6 @@ def scores_table(scores: "Scores") -> Table:
         nll = f"{score.nll:.4g}" if math.isfinite(score.nll) else "none"
         table.add_row(name, f"{score.rmse:.4g}", nll, f"{score.coverage:.1%}")
     return table
-
-
-@contextmanager
-def log_shown() -> Iterator[None]:
-    """Show the library's log on standard error, so that standard output stays the result."""
-    log = logging.getLogger("rwf")
-    handler = RichHandler(
-        console=Console(stderr=True), show_time=False, show_level=False, show_path=False
-    )
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
 
 
 @contextmanager

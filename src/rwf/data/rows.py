@@ -189,11 +189,7 @@ def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block
 
 
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
-    """At most ``size`` rows, drawn without replacement in proportion to their weights.
-
-    All rows if there are no more than ``size``; drawn rows have weight one. The result is made
-    distinct.
-    """
+    """At most ``size`` distinct rows: all, or a sample in proportion to weights, of weight one."""
     if len(rows) <= size:
         return distinct(rows)
     keys = sampling_keys(rows, rng)
@@ -203,10 +199,7 @@ def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
 
 
 def sampling_keys(rows: Block, rng: np.random.Generator) -> Array:
-    """log(u)/w, with u drawn row by row: rows of the largest keys are a sample in proportion to w.
-
-    Efraimidis and Spirakis (2006).
-    """
+    """log(u)/w, by row: the largest are a sample in proportion to w (Efraimidis et al. 2006)."""
     with np.errstate(divide="ignore"):
         keys: Array = np.log(rng.uniform(size=len(rows))) / rows.weights
     return keys

@@ -203,9 +203,8 @@ def sample_blocks(
 ) -> tuple[Block, int]:
     """In one pass, a sample of at most ``size`` rows, and the number of all rows.
 
-    If there are no more than ``size`` rows, all of them, and nothing is drawn. Else the same sample
-    that :func:`rwf.data.rows.sample` draws from rows in memory: those of the largest log(u)/w, with
-    u drawn row by row. Drawn rows have weight one, and rows of weight zero are never drawn.
+    All rows if they are no more than ``size``, else the sample that :func:`rwf.data.rows.sample`
+    draws from rows in memory. Rows of weight zero are never drawn.
     """
     meter = ProgressMeter("first pass", reader.n_rows, progress)
     held: list[Block] = []

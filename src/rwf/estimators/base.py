@@ -199,10 +199,7 @@ class FeatureRegressor(FittedRegressor):
         return blank
 
     def merge(self, other: Self) -> Self:
-        """Add the rows that another model has seen; both must have the same features.
-
-        :meth:`empty_copy` makes such models.
-        """
+        """Add the rows of a model with the same features, such as :meth:`empty_copy` makes."""
         check_is_fitted(self)
         check_is_fitted(other)
         self.model_ = self.model_.merge(other.model_)
