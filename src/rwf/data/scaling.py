@@ -37,10 +37,7 @@ class Affine:
     def learn(
         cls, values: Array, weights: Array, *, common_scale: bool = False, least: float = 0.0
     ) -> Self:
-        """Weighted mean and deviation, or mid-range and largest span, without overflow.
-
-        Columns that span less than ``least`` are constant.
-        """
+        """Weighted mean and deviation, or mid-range and largest span; below ``least``, constant."""
         low, high = values.min(axis=0), values.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         varies = half > np.maximum(CONSTANT * np.maximum(np.abs(low), np.abs(high)), least / 2)

@@ -1,7 +1,4 @@
-"""A model of a table: which columns it takes, how they become numbers, and the regressor of them.
-
-It is what ``rwf fit`` writes. Rows of files stream; nothing but a sample of them is in memory.
-"""
+"""A model of a table, as ``rwf fit`` writes it: its columns, and the regressor of their numbers."""
 
 from __future__ import annotations
 

@@ -53,10 +53,7 @@ def check_data(
     *,
     reset: bool,
 ) -> tuple[Block | Reader, bool]:
-    """Rows in memory, or a reader of them, and whether y is one-dimensional.
-
-    A dataframe is taken apart by the names of its columns, where y is the name of one, or several.
-    """
+    """Rows in memory, or a reader of them, and whether y is one-dimensional."""
     names = None if reset else fitted_names(estimator)
     if not reset:
         _require_names(X, names)

@@ -103,8 +103,7 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         With a constant mean at the mean of its training targets and a noise of
         ``noise_variance_``, a GPyTorch model has the posterior of the regressor, without what rwf
         adds to it: calibration, reversion to the prior variance, the neighbor blend,
-        heteroscedastic noise, and the Nyström residual variance. The regressor must have the dense
-        solver, and any prior but "spike_slab".
+        heteroscedastic noise, and the Nyström residual variance. It needs the dense solver.
         """
         check_is_fitted(model)
         fitted = gaussian(model.model_)

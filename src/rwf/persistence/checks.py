@@ -71,19 +71,14 @@ def _check_features(part: object) -> None:
             require(part.n_features == 1, f"a constant has one column, not {part.n_features}")
         case Dictionary(kinds=kinds):
             require(((kinds >= STEP) & (kinds <= GABOR)).all(), "an atom is of no known kind")
-        case Stack():
-            check_stack(part)
-
-
-def check_stack(stack: Stack) -> None:
-    require(len(stack.maps) > 0, "there are no features")
-    for part in stack.maps:
-        require(part.n_features >= 0, "a block has a negative number of columns")
-    if stack.cells is not None:
-        require(len(stack.cells) == len(stack.maps), "blocks and cells differ in number")
-        for part, cells in zip(stack.maps, stack.cells, strict=True):
-            require(cells.shape == (part.n_features,), "columns and cells differ in number")
-            check_indices(cells, part.n_features, "a cell has no valid number")
+        case Stack(maps=maps, cells=cells):
+            require(len(maps) > 0, "there are no features")
+            counts = [block.n_features for block in maps]
+            require(min(counts) >= 0, "a block has a negative number of columns")
+            require(cells is None or len(cells) == len(maps), "blocks and cells differ in number")
+            for own, count in zip(cells or (), counts, strict=False):
+                require(own.shape == (count,), "columns and cells differ in number")
+                check_indices(own, count, "a cell has no valid number")
 
 
 def check_indices(indices: IntArray, count: int, otherwise: str) -> None:

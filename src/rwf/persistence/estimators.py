@@ -106,11 +106,7 @@ def save(
     schema: TableSchema | None = None,
     scores: Scores | None = None,
 ) -> None:
-    """Write a fitted estimator to a file; see :meth:`rwf.estimators.base.FeatureRegressor.save`.
-
-    A schema says which columns of a table it takes, and scores how it did when it was fitted: with
-    them, the file is that of a :class:`rwf.TableModel`.
-    """
+    """Write a fitted estimator to a file; with a schema, that of a :class:`rwf.TableModel`."""
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not getattr(rwf, name):
         raise UnsavableModelError(

@@ -1,8 +1,4 @@
-"""Sources of rows that are not arrays in memory: files, memory maps, functions, a Dask cluster.
-
-A :class:`Reader` can be read again and again, a piece at a time; sums over its rows, samples of
-them and predictions are its methods.
-"""
+"""Sources of rows that are not arrays in memory: files, memory maps, functions, a Dask cluster."""
 
 from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader

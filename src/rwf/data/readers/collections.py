@@ -1,7 +1,4 @@
-"""Dask's collections and their partitions.
-
-Collections are recognised by what they can do, so that Dask is not imported to tell them.
-"""
+"""Dask's collections, recognised by their methods, so that Dask is not imported; partitions."""
 
 from __future__ import annotations
 

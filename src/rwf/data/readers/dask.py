@@ -1,7 +1,4 @@
-"""Rows of Dask arrays and dataframes: partitions that are computed on the cluster.
-
-Dask is imported only when one of its collections is given.
-"""
+"""Rows of Dask arrays and dataframes: partitions that are computed on the cluster."""
 
 from __future__ import annotations
 
@@ -64,10 +61,7 @@ class DaskReader(Reader):
         weights: Collection | str | None = None,
         names: Sequence[str] | None = None,
     ) -> DaskReader:
-        """A reader of a collection; a dataframe X may hold targets and weights as well.
-
-        Without names, inputs are all columns of a dataframe but targets and weights.
-        """
+        """A reader of a collection; a dataframe X may hold named targets and weights as well."""
         targets: tuple[str, ...] = ()
         if isinstance(y, Sequence):
             targets = (y,) if isinstance(y, str) else tuple(y)

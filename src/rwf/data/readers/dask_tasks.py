@@ -109,10 +109,7 @@ def computed(tasks: Sequence[Delayed]) -> tuple[object, ...]:
 
 
 def _shared(value: object) -> Delayed:
-    """A value that all tasks need: in the graph, and on every worker, once.
-
-    Unlike scattered data it can be made again if the workers that had it are lost.
-    """
+    """A value for all tasks, once in the graph, from which a lost worker is replaced."""
     import cloudpickle
     from dask import delayed
 

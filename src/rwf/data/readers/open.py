@@ -28,8 +28,7 @@ def open_rows(
 ) -> Reader | None:
     """A reader of rows that need not be in memory; ``None`` for arrays and dataframes.
 
-    X may be a source of everything; then y and ``sample_weight`` are names of columns, and inputs
-    are the columns that ``names`` lists, or all others.
+    With names of columns for y and the weights, the inputs are those named, or all others.
     """
     if is_collection(X):
         return _open_partitions(X, y, sample_weight, names)

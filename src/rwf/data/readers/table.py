@@ -94,10 +94,7 @@ class TableReader(FilesReader):
         weight: str | None = None,
         names: Sequence[str] | None = None,
     ) -> TableReader:
-        """A reader of a file, of all files in a folder, or of those that a pattern matches.
-
-        Without names, inputs are all columns but targets and weights.
-        """
+        """A reader of a file, folder or pattern; without names, all other columns are inputs."""
         files, target = open_table(path), target if isinstance(target, str) else tuple(target)
         reader = cls(files, (), target, weight)
         inputs = inputs_among(files[0].schema.names, reader.columns, names, str(files[0].path))

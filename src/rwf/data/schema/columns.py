@@ -1,8 +1,4 @@
-"""Columns of a table, and the numbers that they become.
-
-Numbers and truth values stay as they are. A categorical column is one-hot encoded, by the
-categories that were seen in the fit.
-"""
+"""Columns of a table as numbers: categories that were seen in the fit are one-hot encoded."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ def learn_schema(
     weight: str | None = None,
     missing: Missing = "error",
 ) -> TableSchema:
-    """Learn the columns: in one pass, if some are categorical or missing values are replaced.
-
-    Without ``features``, the inputs are all columns but the target and the weights.
-    """
+    """Learn the columns: in one pass, if some are categorical or missing values are replaced."""
     if missing not in ("error", "impute"):
         raise ValueError(f"missing={missing!r} is unknown: use 'error' or 'impute'.")
     schema, where = files[0].schema, str(files[0].path)

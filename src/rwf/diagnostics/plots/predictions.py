@@ -1,7 +1,4 @@
-"""Pictures of predictions, of errors and of calibration. Nothing is computed here.
-
-Colours are Okabe and Ito's, which colour-blind readers can tell apart.
-"""
+"""Pictures of predictions, errors and calibration, in Okabe and Ito's colour-blind safe colours."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -57,8 +54,7 @@ def error_by_atoms(
 ) -> "Axes":
     """Observed errors against the number of atoms, under the bounds on them, both axes logarithmic.
 
-    Errors of repeated draws have shape (repeats, n); their quantile, for which the bounds are, and
-    all else (n,).
+    Errors of repeated draws have shape (repeats, n), their quantile and the bounds (n,).
     """
     for repeat in errors:
         ax.plot(atoms, repeat, ".", color=BLUE, markersize=2.5, alpha=0.25, zorder=2)

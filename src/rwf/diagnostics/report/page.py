@@ -1,7 +1,4 @@
-"""The page of a report: sections of tables and figures in one self-contained HTML file.
-
-Everything that comes from the user's data passes through :func:`html.escape`.
-"""
+"""The page of a report. What comes from the user's data passes through :func:`html.escape`."""
 
 from __future__ import annotations
 
