@@ -1,7 +1,6 @@
 """``rwf demo``: wavelet and Fourier features on a step function, as a table and a figure.
 
-The data are the paper's first experiment, :func:`rwf.datasets.multi_step`. Every method is fitted
-to the training rows, scored on the held-out rows and drawn in a panel of one figure. All have equal
+The data are the paper's first experiment, :func:`rwf.datasets.multi_step`. All methods have equal
 numbers of columns and of trials, except the spike-and-slab prior, which learns its columns.
 """
 
@@ -167,8 +166,7 @@ def _draw(fitted: list[tuple[DemoRow, RWFRegressor | RFFRegressor]], test: Sampl
         ax.set_title(title, loc="left", fontsize=10)
         ax.set_ylabel("y")
         ax.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("x")
-    panels[-1].set_xlim(0.0, 1.0)
+    panels[-1].set(xlabel="x", xlim=(0.0, 1.0))
     # The range of the data and a little more: one wide band must not flatten every panel.
     low, high = float(test.y.min()), float(test.y.max())
     margin = 0.15 * (high - low) or 1.0

@@ -19,7 +19,7 @@ from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
-from rwf.inference.moments import Moments, RootMoments
+from rwf.inference.moments import RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.factor import TreeFactor
@@ -141,16 +141,12 @@ def check_dense_model(model: DenseModel) -> None:
         size = len(statistics.R) - statistics.n_outputs
         require(statistics.n_outputs == k and size == p, "statistics are of other columns")
     else:
-        check_moments(statistics, p, k)
+        require(statistics.Zty.shape == (p, k), "statistics are of other columns")
     require(len(found.log_noise) == k, "noise is of other outputs")
     require(len(found.log_priors) == len(stack.parents), "variances are of other groups")
     check_extras(model)
     if "fits" in vars(model):
         check_fits([fit.posterior for fit in model.fits], p, k)
-
-
-def check_moments(moments: Moments, p: int, k: int) -> None:
-    require(moments.Zty.shape == (p, k), "statistics are of other columns")
 
 
 def check_extras(model: DenseModel | TreeModel) -> None:
@@ -200,7 +196,8 @@ def check_spike_slab_model(model: SpikeSlabModel) -> None:
     for fit, moments in zip(fits, model.moments, strict=True):
         require(len(fit.windows) == len(moments.parts), "moments are of other windows")
         for window, part in zip(fit.windows, moments.parts, strict=True):
-            check_moments(part, window.fit.features.n_features, 1)
+            shape = (window.fit.features.n_features, 1)
+            require(part.Zty.shape == shape, "statistics are of other columns")
     gaps = model.hyperparameters.gaps
     require(gaps is None or len(gaps.ends) > 0, "there are no gaps, not even beyond the ends")
 

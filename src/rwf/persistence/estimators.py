@@ -25,8 +25,7 @@ from rwf.persistence.records import MODEL_FILE
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-ESTIMATORS = ("RWFRegressor", "RFFRegressor")
-"""Names of ``rwf``, where the classes are looked up when they are needed: they know this module."""
+ESTIMATORS = ("RWFRegressor", "RFFRegressor")  # looked up when needed: they import this module
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,8 @@ class FittedAttributes:
 
     @classmethod
     def of(cls, estimator: BaseEstimator) -> FittedAttributes:
-        values: dict[str, Any] = {
-            field.name: getattr(estimator, field.name, None) for field in fields(cls)
-        }
+        own = [field.name for field in fields(cls)]
+        values: dict[str, Any] = {n: getattr(estimator, n, None) for n in own}
         names = values.pop("feature_names_in_")
         return cls(**values, feature_names_in_=None if names is None else tuple(names))
 

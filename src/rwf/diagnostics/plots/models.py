@@ -101,10 +101,8 @@ def prior_deviations(
     ax = _axes(ax)
     ax.fill_between(places, 0.0, values, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(places, values, color=BLUE, linewidth=1.2)
-    ax.set_xlim(float(places[0]), float(places[-1]))
+    ax.set(xlim=(places[0], places[-1]), xlabel=_name(model, 0), ylabel=label)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(label)
     return ax
 
 
@@ -131,12 +129,9 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
         cells.set_label("cell")
         bar.set_label("geometric mean of an octave")
         ax.legend(frameon=False)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log", xlabel="scale (units of X)", ylabel=label)
     _plain_numbers(ax.xaxis, *ax.get_xlim())
     _plain_numbers(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel("scale (units of X)")
-    ax.set_ylabel(label)
     return ax
 
 
@@ -215,13 +210,12 @@ def _plain_numbers(axis: Axis, low: float, high: float) -> None:
 
 def _scale_and_place(model: FeatureRegressor, ax: Axes, places: Array) -> Axes:
     """Axes of an image over scale and place, fine scales above."""
-    ax.set_xlim(float(places[0]), float(places[-1]))
-    ax.set_yscale("log")
+    name = _name(model, 0)
+    ax.set(xlim=(places[0], places[-1]), yscale="log", xlabel=name)
+    ax.set_ylabel(f"scale (units of {name})")
     if not ax.yaxis_inverted():
         ax.invert_yaxis()
     _plain_numbers(ax.yaxis, *sorted(ax.get_ylim()))
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(f"scale (units of {_name(model, 0)})")
     return ax
 
 
@@ -239,6 +233,5 @@ def _map(
     edges = _edges(sides[0]), _edges(sides[1])
     mesh = ax.pcolormesh(*edges, table, norm=norm, cmap=colours, rasterized=True)
     _colour_bar(ax, mesh, label)
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(_name(model, 1))
+    ax.set(xlabel=_name(model, 0), ylabel=_name(model, 1))
     return ax

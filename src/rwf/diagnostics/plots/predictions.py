@@ -61,8 +61,7 @@ def error_by_atoms(
     ax.plot(atoms, quantile, color=BLUE, linewidth=1.6, zorder=4, label=label)
     for (name, values), (colour, dashes) in zip(bounds.items(), BOUND_STYLES, strict=False):
         ax.plot(atoms, values, dashes, color=colour, linewidth=1.3, zorder=3, label=name)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     return ax
 
 
@@ -71,8 +70,7 @@ def predicted_and_actual(ax: "Axes", y: Array, mean: Array) -> "Axes":
     ax.plot(mean, y, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
     ends = [min(float(mean.min()), float(y.min())), max(float(mean.max()), float(y.max()))]
     ax.plot(ends, ends, color=BLACK, linewidth=0.9)
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("observed")
+    ax.set(xlabel="predicted", ylabel="observed")
     return ax
 
 
@@ -82,8 +80,7 @@ def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
     ax.axhline(0.0, color=BLACK, linewidth=0.9)
     for level in (-2.0, 2.0):
         ax.axhline(level, color=VERMILION, linewidth=0.9, linestyle="--")
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("error / predicted sd")
+    ax.set(xlabel="predicted", ylabel="error / predicted sd")
     return ax
 
 
@@ -91,10 +88,7 @@ def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
     """Observed over nominal coverage of intervals, both of shape (levels,)."""
     ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=0.9, label="calibrated")
     ax.plot(nominal, observed, "o-", color=BLUE, markersize=3.5, linewidth=1.3, label="observed")
-    ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_aspect("equal")
-    ax.set_xlabel("nominal coverage of intervals")
-    ax.set_ylabel("observed coverage")
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    ax.set(xlabel="nominal coverage of intervals", ylabel="observed coverage")
     ax.legend(frameon=False, loc="upper left")
     return ax

@@ -124,8 +124,7 @@ def _line(ax: Axes, model: TableModel, found: Evaluation) -> None:
     places = np.linspace(float(x.min()), float(x.max()), POINTS)
     mean, std = model.predict_rows(places[:, None])
     predictive_band(ax, places, mean, std, data=(x[:SHOWN], found.y[:SHOWN]))
-    ax.set_xlabel(model.schema.names[0])
-    ax.set_ylabel(str(model.schema.target))
+    ax.set(xlabel=model.schema.names[0], ylabel=str(model.schema.target))
     ax.legend(frameon=False)
 
 
@@ -137,8 +136,7 @@ def _map(ax: Axes, model: TableModel, X: Array, index: int, what: str) -> None:
         first, second, values.reshape(first.shape), cmap="cividis", rasterized=True
     )
     ax.figure.colorbar(mesh, ax=ax, label=f"{what} of {model.schema.target}", pad=0.02)
-    ax.set_xlabel(model.schema.names[0])
-    ax.set_ylabel(model.schema.names[1])
+    ax.set(xlabel=model.schema.names[0], ylabel=model.schema.names[1])
 
 
 def _correlation(y: Array, mean: Array) -> str:
