@@ -153,8 +153,7 @@ def joined(blocks: list[Block]) -> Block:
 def distinct(rows: Block) -> Block:
     """The same rows in a canonical order, with equal ones joined and those of no weight left out.
 
-    A fit that starts from this depends neither on the order of the rows nor on whether a row
-    is repeated or has a larger weight.
+    So a fit does not depend on the order of rows, or on whether a row is repeated or has a weight.
     """
     table = np.hstack([rows.X, rows.y])[rows.weights > 0]
     weights = rows.weights[rows.weights > 0]

@@ -1,9 +1,8 @@
 """Rows that are not all in memory: one thread reads them, and workers add them up.
 
-Workers take blocks in turn. After every segment of blocks their sums are added in a fixed order, so
-a sum depends neither on which thread was faster nor on the pieces that a source gives, and a sum
-that was interrupted after a segment continues to the same bits. Another number of workers gives the
-same sums up to rounding.
+Workers take blocks in turn, and after every segment their sums are added in a fixed order: so a sum
+does not depend on threads or pieces, and an interrupted one continues to the same bits. Another
+number of workers gives the same sums up to rounding.
 """
 
 from __future__ import annotations

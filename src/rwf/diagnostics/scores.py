@@ -1,8 +1,4 @@
-"""Scores of a model on held-out rows, next to a constant and a straight line.
-
-All scores are weighted means over rows. The line is :func:`~rwf.diagnostics.metrics.least_squares`,
-and the constant is the same without inputs.
-"""
+"""Scores of a model on held-out rows, weighted, next to a constant and a line by least squares."""
 
 from __future__ import annotations
 

@@ -131,8 +131,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def support(self, X: Data) -> Array:
         """The share of the prior variance of f that atoms carry at rows, shape (n,).
 
-        One among the data, falling to zero where there are no atoms and the model knows only its
-        prior.
+        One among the data, and zero where there are no atoms and only the prior is left.
         """
         (share,) = self._by_block(X, lambda inputs: self._mean_and_std(inputs)[2:])
         return share

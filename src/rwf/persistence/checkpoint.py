@@ -1,9 +1,8 @@
 """Checkpoints: what a long fit has learned, and its sums so far, so that it can be resumed.
 
-The file has the format of :mod:`rwf.persistence.file`: numbers and JSON, checksummed, written all
-or nothing. The previous one stays beside it as ``.previous``, in case the last is damaged. After
-learning, a fit is deterministic: its seed is in the file, and its sums over rows are made in the
-same order, so those in the file need not be made again.
+The format is that of :mod:`rwf.persistence.file`. The previous file stays beside it, in case the
+last is damaged. After learning, a fit is deterministic: it makes its sums over rows in the same
+order, so those in the file need not be made again.
 """
 
 from __future__ import annotations

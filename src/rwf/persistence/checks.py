@@ -1,7 +1,6 @@
 """What must hold between the parts of a model, so that compiled loops stay within their arrays.
 
-Types, and lengths that the arrays of one object share, follow from annotations and are checked
-before; here is what concerns several objects, or the entries of an array.
+Types and shapes within one object follow from annotations, and are checked before.
 """
 
 from __future__ import annotations
