@@ -18,10 +18,7 @@ from scipy.special import ndtr, ndtri
 from rwf._types import Array
 
 LEVEL = 0.95  # the nominal coverage of the intervals in METRICS
-
-LEVELS = tuple(k / 20 for k in range(1, 20))
-"""The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
-
+LEVELS = tuple(k / 20 for k in range(1, 20))  # nominal coverages that calibration_error compares
 MeanStd = tuple[Array, Array]  # predictive means and standard deviations
 
 

@@ -19,8 +19,7 @@ from rwf.data.readers.table import TableReader
 Data: TypeAlias = ArrayLike | os.PathLike[str] | Blocks | Collection | Reader
 """Rows: an array or a dataframe, the path of a table, blocks, or a Dask array or dataframe."""
 
-Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection
-"""Targets, or the names of their columns."""
+Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection  # or names of columns
 
 
 def open_rows(
