@@ -9,8 +9,7 @@ import sys
 
 from rwf.errors import ModelFileError, NoSuchColumnError, RWFError
 
-EXTRA = {"typer", "rich", "matplotlib", "pyarrow"}
-"""Packages of the extra ``rwf[cli]``."""
+EXTRA = {"typer", "rich", "matplotlib", "pyarrow"}  # packages of the extra rwf[cli]
 
 FAILED, USAGE, MODEL_FILE, INTERRUPTED = 1, 2, 3, 130
 

@@ -1,7 +1,4 @@
-"""The application: options of ``rwf`` itself, and its commands with an example for each.
-
-Commands import what is slow to import when they run, so that help appears at once.
-"""
+"""The commands of ``rwf``; they import slow modules when they run, so that help appears at once."""
 
 from collections.abc import Callable
 from importlib import metadata

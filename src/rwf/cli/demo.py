@@ -1,13 +1,11 @@
 """``rwf demo``: wavelet and Fourier features on a step function, as a table and a figure.
 
-The data are the paper's first experiment, :func:`rwf.datasets.multi_step`. Every method is fitted
-to the training rows, scored on the held-out rows and drawn in a panel of one figure. All have equal
+The data are the paper's first experiment, :func:`rwf.datasets.multi_step`. All methods have equal
 numbers of columns and of trials, except the spike-and-slab prior, which learns its columns.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Callable
@@ -18,16 +16,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwf.cli.terminal import Json, log_shown, print_json, show, table_of
+from rwf.cli.terminal import Json, print_result, table_of
+from rwf.data.progress import Progress, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.table import Table
 
     from rwf.datasets import Sample
     from rwf.estimators.fourier import RFFRegressor
     from rwf.estimators.regressor import RWFRegressor
-
-logger = logging.getLogger(__name__)
 
 
 def demo(
@@ -45,12 +43,9 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Fit wavelet and Fourier features to a step function; print a table and draw a figure."""
-    with log_shown():
-        result = run_demo(out, n_train, n_test, noise, n_components, n_restarts, seed)
-    if as_json:
-        print_json(asdict(result))
-    else:
-        _print(result)
+    sizes = n_train, n_test, noise, n_components, n_restarts
+    result = run_demo(out, *sizes, seed, lambda message: typer.echo(message, err=True))
+    print_result(as_json, asdict(result), _table(result), f"Figure: {result.figure}")
 
 
 @dataclass(frozen=True)
@@ -100,6 +95,7 @@ def run_demo(
     n_components: int = 300,
     n_restarts: int = 4,
     random_state: int = 0,
+    progress: Progress = silent,
 ) -> DemoResult:
     """Fit and score all :func:`methods`, and write ``out/demo.png``; see :func:`demo`."""
     import numpy as np
@@ -118,12 +114,11 @@ def run_demo(
         Sample(sample.X[rows], sample.y[rows], sample.f[rows])
         for rows in (slice(n_train), slice(n_train, None))
     )
-    options = {
-        "n_components": n_components,
-        "n_restarts": n_restarts,
-        "random_state": random_state,
-    }
-    fitted = [_fit(name, make, train, test, options) for name, make in methods().items()]
+    options = {"n_components": n_components, "n_restarts": n_restarts, "random_state": random_state}
+    fitted = []
+    for name, make in methods().items():
+        progress(f"fitting {name}")
+        fitted.append(_fit(name, make, train, test, options))
     figure, path = _draw(fitted, test), out / "demo.png"
     replace_file(path, lambda file: figure.savefig(file, format="png", dpi=150))
     rows = tuple(row for row, _ in fitted)
@@ -141,7 +136,6 @@ def _fit(
 
     with warnings.catch_warnings(action="ignore"):  # a few rows, so that compilation is not timed
         make(n_components=8, n_restarts=1, random_state=0).fit(train.X[:40], train.y[:40])
-    logger.info("fitting %s", name)
     model = make(**options)
     started = time.perf_counter()
     model.fit(train.X, train.y)
@@ -172,8 +166,7 @@ def _draw(fitted: list[tuple[DemoRow, RWFRegressor | RFFRegressor]], test: Sampl
         ax.set_title(title, loc="left", fontsize=10)
         ax.set_ylabel("y")
         ax.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("x")
-    panels[-1].set_xlim(0.0, 1.0)
+    panels[-1].set(xlabel="x", xlim=(0.0, 1.0))
     # The range of the data and a little more: one wide band must not flatten every panel.
     low, high = float(test.y.min()), float(test.y.max())
     margin = 0.15 * (high - low) or 1.0
@@ -183,7 +176,7 @@ def _draw(fitted: list[tuple[DemoRow, RWFRegressor | RFFRegressor]], test: Sampl
     return figure
 
 
-def _print(result: DemoResult) -> None:
+def _table(result: DemoResult) -> Table:
     title = (
         f"multi-step function, {result.n_train} rows to fit, {result.n_test} to score, "
         f"noise {result.noise:g}, {result.n_restarts + 1} trials each"
@@ -199,4 +192,4 @@ def _print(result: DemoResult) -> None:
             f"{row.seconds:.1f}",
             str(row.features),
         )
-    show(table, f"Figure: {result.figure}")
+    return table

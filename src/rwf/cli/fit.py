@@ -13,9 +13,8 @@ from rwf.cli.terminal import (
     Json,
     Quiet,
     TableFile,
-    print_json,
+    print_result,
     scores_table,
-    show,
     table_of,
     warnings_shown,
 )
@@ -35,8 +34,7 @@ def fit(
         str | None, typer.Option(help="Input columns, a,b,c; all others if not given.")
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help="The column of weights: 2 counts a row twice."),
+        str | None, typer.Option(help="The column of weights: 2 counts a row twice.")
     ] = None,
     missing: Annotated[
         Literal["error", "impute"],
@@ -111,10 +109,7 @@ def fit(
         typer.echo(f"rwf: interrupted. {_left_behind(out, checkpoint, saved)}", err=True)
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - begun
-    if as_json:
-        print_json(_described(model, out, seconds))
-    else:
-        _print(model, out, seconds)
+    print_result(as_json, _described(model, out, seconds), *_parts(model, out, seconds))
 
 
 def _save(model: "TableModel", out: Path) -> None:
@@ -146,21 +141,16 @@ def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, obje
     }
 
 
-def _print(model: "TableModel", out: Path, seconds: float) -> None:
-    report, parts = model.regressor.fit_report_, list[object]()
+def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, str]:
+    report = model.regressor.fit_report_
     if model.scores is not None:
-        parts.append(scores_table(model.scores))
+        table = scores_table(model.scores)
     else:
         table = table_of("leave-one-out, on the rows of the fit", "predictor", "NLL")
-        for name, value in (
-            ("model", report.nll),
-            ("constant", report.constant_nll),
-            ("linear", report.linear_nll),
-        ):
+        nll = {"model": report.nll, "constant": report.constant_nll, "linear": report.linear_nll}
+        for name, value in nll.items():
             table.add_row(name, f"{value:.4g}")
-        parts.append(table)
-    parts.append(
+    return table, (
         f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
         f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
     )
-    show(*parts)

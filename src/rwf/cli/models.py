@@ -12,9 +12,8 @@ from rwf.cli.terminal import (
     Json,
     ModelFile,
     TableFile,
-    print_json,
+    print_result,
     scores_table,
-    show,
     table_of,
     warnings_shown,
 )
@@ -48,10 +47,8 @@ def update(
             found = found.empty_copy()
         found.partial_fit(data).save(place, include_rows=True)
     after = found.regressor.model_.n_rows
-    if as_json:
-        print_json({"out": str(place), "rows_before": before, "rows": after})
-    else:
-        show(f"{after - before:,g} rows added, {after:,g} in all. Model: {place}")
+    text = f"{after - before:,g} rows added, {after:,g} in all. Model: {place}"
+    print_result(as_json, {"out": str(place), "rows_before": before, "rows": after}, text)
 
 
 def merge(
@@ -70,10 +67,9 @@ def merge(
     with warnings_shown():
         total.save(out, include_rows=True)
     rows = total.regressor.model_.n_rows
-    if as_json:
-        print_json({"out": str(out), "models": [str(path) for path in models], "rows": rows})
-    else:
-        show(f"{len(models)} models of {rows:,g} rows in all. Model: {out}")
+    answer = {"out": str(out), "models": [str(path) for path in models], "rows": rows}
+    text = f"{len(models)} models of {rows:,g} rows in all. Model: {out}"
+    print_result(as_json, answer, text)
 
 
 def inspect(model: ModelFile, as_json: Json = False) -> None:
@@ -81,13 +77,10 @@ def inspect(model: ModelFile, as_json: Json = False) -> None:
     from rwf.diagnostics.inspection import Inspection
 
     found = Inspection.of(load_model(model))
-    if as_json:
-        print_json({"file": str(model), **asdict(found)})
-    else:
-        _print(found)
+    print_result(as_json, {"file": str(model), **asdict(found)}, *_parts(found))
 
 
-def _print(found: "Inspection") -> None:
+def _parts(found: "Inspection") -> list[object]:
     columns = table_of(f"target {found.target!r}, from", "column", "type", "categories", "missing")
     for column in found.columns:
         columns.add_row(column.name, column.dtype, column.categories, column.fill)
@@ -99,9 +92,9 @@ def _print(found: "Inspection") -> None:
         parts.append(scores_table(found.scores))
     if found.length_scales:
         parts.append(lengths)
-    parts.append(
+    text = (
         f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.solver}); "
         f"noise sd {found.noise_deviation:.4g}, leave-one-out NLL {found.nll:.4g}; fitted in "
         f"{sum(found.seconds.values()):.1f} s."
     )
-    show(*parts)
+    return [*parts, text]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from rwf.cli.checks import UsageError, check_input, check_output, load_model
-from rwf.cli.terminal import Force, Json, ModelFile, TableFile, print_json, show, warnings_shown
+from rwf.cli.terminal import Force, Json, ModelFile, TableFile, print_result, warnings_shown
 
 
 def predict(
@@ -40,9 +40,7 @@ def predict(
     with warnings_shown():
         rows = load_model(model).predict_to(data, out, interval, unknown)
     seconds = time.perf_counter() - begun
-    if as_json:
-        columns = ["mean", "std", "lower", "upper"]
-        answer = {"out": str(out), "rows": rows, "columns": columns, "interval": interval}
-        print_json({**answer, "seconds": seconds})
-    else:
-        show(f"{rows:,} rows in {seconds:.1f} s. Predictions: {out}")
+    columns = ["mean", "std", "lower", "upper"]
+    answer = {"out": str(out), "rows": rows, "columns": columns, "interval": interval}
+    text = f"{rows:,} rows in {seconds:.1f} s. Predictions: {out}"
+    print_result(as_json, {**answer, "seconds": seconds}, text)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rwf.cli.checks import check_input, check_output, load_model
-from rwf.cli.terminal import Force, Json, ModelFile, print_json, show, warnings_shown
+from rwf.cli.terminal import Force, Json, ModelFile, print_result, warnings_shown
 
 
 def report(
@@ -25,7 +25,5 @@ def report(
 
     with warnings_shown():
         page = write_report(load_model(model), data, out, title=model.name)
-    if as_json:
-        print_json({"out": str(out), "rows": page.n_rows, "scores": page.scores})
-    else:
-        show(f"{page.n_rows:,} rows. Report: {out}")
+    answer = {"out": str(out), "rows": page.n_rows, "scores": page.scores}
+    print_result(as_json, answer, f"{page.n_rows:,} rows. Report: {out}")

@@ -1,7 +1,6 @@
 """What commands share: results on standard output, progress and warnings on standard error."""
 
 import json
-import logging
 import math
 import sys
 import warnings
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
@@ -28,9 +26,15 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output if it e
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not report progress.")]
 
 
-def print_json(answer: object) -> None:
-    """Print an answer as JSON, and nothing else, on standard output."""
-    typer.echo(json.dumps(finite(answer), allow_nan=False, indent=2, default=str))
+def print_result(as_json: bool, answer: object, *parts: object) -> None:
+    """Print an answer as JSON, and nothing else, on standard output; or strings and tables."""
+    if as_json:
+        typer.echo(json.dumps(finite(answer), allow_nan=False, indent=2, default=str))
+        return
+    console = Console()
+    for part in parts:
+        shown = Text(part) if isinstance(part, str) else part
+        console.print(shown, soft_wrap=isinstance(shown, Text))
 
 
 def finite(value: object) -> object:
@@ -60,32 +64,6 @@ def scores_table(scores: "Scores") -> Table:
         nll = f"{score.nll:.4g}" if math.isfinite(score.nll) else "none"
         table.add_row(name, f"{score.rmse:.4g}", nll, f"{score.coverage:.1%}")
     return table
-
-
-def show(*parts: object) -> None:
-    """Print strings as they are, and tables."""
-    console = Console()
-    for part in parts:
-        console.print(
-            Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
-        )
-
-
-@contextmanager
-def log_shown() -> Iterator[None]:
-    """Show the library's log on standard error, so that standard output stays the result."""
-    log = logging.getLogger("rwf")
-    handler = RichHandler(
-        console=Console(stderr=True), show_time=False, show_level=False, show_path=False
-    )
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
 
 
 @contextmanager

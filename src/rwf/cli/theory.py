@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rwf.cli.terminal import Json, print_json, show, table_of
+from rwf.cli.terminal import Json, print_result, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from rwf.theory import Comparison, Setting
 
-PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")
-"""The wavelets of the paper's last corollary, whose "Daubechies-4" may be either of two."""
+PAPER_TABLE = ("haar", "db2", "db4", "mexican_hat")  # its Daubechies-4 may be either
 
 
 def theory(
@@ -51,14 +50,17 @@ def theory(
         lines = compare(wavelet or PAPER_TABLE, setting)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    if as_json:
-        answer = {"setting": asdict(setting), "wavelets": [asdict(line) for line in lines]}
-        print_json(answer)
-    else:
-        _print(setting, lines)
+    answer = {"setting": asdict(setting), "wavelets": [asdict(line) for line in lines]}
+    text = (
+        f"All with probability {1 - setting.delta:g}. 'paper' is the formula as printed, which is "
+        "not proved; docs/theory.md says why. The rows at hand usually need far fewer atoms: "
+        "rwf.theory.required_features."
+    )
+    tables = _constants_table(setting, lines), _bounds_table(setting, lines)
+    print_result(as_json, answer, *tables, text)
 
 
-def _print(setting: "Setting", lines: "list[Comparison]") -> None:
+def _constants_table(setting: "Setting", lines: "list[Comparison]") -> "Table":
     D, (low, high) = setting.n_atoms, setting.domain
     constants = table_of(
         f"atoms of unit {setting.normalization}, scales {setting.scales[0]:g} to "
@@ -79,13 +81,7 @@ def _print(setting: "Setting", lines: "list[Comparison]") -> None:
             f"{c.diagonal:.4g}",
             *(f"{deviation:.3g}" for deviation in line.deviation.values()),
         )
-    show(
-        constants,
-        _bounds_table(setting, lines),
-        f"All with probability {1 - setting.delta:g}. 'paper' is the formula as printed, which is "
-        "not proved; docs/theory.md says why. The rows at hand usually need far fewer atoms: "
-        "rwf.theory.required_features.",
-    )
+    return constants
 
 
 def _bounds_table(setting: "Setting", lines: "list[Comparison]") -> "Table":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
+def replace_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """Put a new file in the place of an old one in a single step, once all of it is on disk."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} is a device or a pipe, which a file would replace: give another.")

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-REPORT_SECONDS = 5.0
-"""Seconds between two lines of progress."""
+REPORT_SECONDS = 5.0  # seconds between two lines of progress
 
 Progress = Callable[[str], None]
 
@@ -18,19 +17,12 @@ def silent(message: str) -> None:
 
 @dataclass
 class ProgressMeter:
-    """Reports now and then how far a pass over rows is, and how fast.
+    """Reports now and then how far a pass over rows is, and how fast."""
 
-    Args:
-        what: the pass.
-        rows: how many there are, if that is known.
-        progress: called with a line of text.
-        first: rows that were there at the beginning.
-    """
-
-    what: str
-    rows: int | None
-    progress: Progress
-    first: int = 0
+    what: str  # name of the pass
+    rows: int | None  # their number, if it is known
+    progress: Progress  # called with a line of text
+    first: int = 0  # rows that were there at the beginning
     begun: float = field(default_factory=time.perf_counter)
     reported: float = field(default_factory=time.perf_counter)
 

@@ -13,36 +13,23 @@ import numpy as np
 from rwf._types import Array, BoolArray, IntArray
 from rwf.linalg.threads import in_parallel
 
-BLOCK_BYTES = 64 * 2**20
-"""Memory for one block of features."""
-
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15
-"""Weights beyond these are refused: products underflow, and a sum does not notice one row more."""
+BLOCK_BYTES = 64 * 2**20  # memory for one block of features
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15  # beyond, products underflow and sums ignore rows
 
 Sum = TypeVar("Sum")
 
 
 @dataclass(frozen=True)
 class RowSum(Generic[Sum]):
-    """A sum over all rows, such as their moments: how to add up some blocks, and what was added.
+    """A sum over all rows, such as their moments: how to add up some blocks, and what was added."""
 
-    Args:
-        name: what is added up. Two sums over the same rows with the same name are equal.
-        size: rows of a block.
-        gather: the sum over some blocks.
-        add: the sum of two sums.
-        to_arrays: a sum as plain arrays.
-        from_arrays: a sum from those.
-        workers: threads that gather, at most; one if gathering has threads of its own.
-    """
-
-    name: str
-    size: int
-    gather: Callable[[Iterable[Block]], Sum]
+    name: str  # sums over the same rows with the same name are equal
+    size: int  # rows of a block
+    gather: Callable[[Iterable[Block]], Sum]  # the sum over some blocks
     add: Callable[[Sum, Sum], Sum]
     to_arrays: Callable[[Sum], dict[str, Array]]
     from_arrays: Callable[[Mapping[str, Array]], Sum]
-    workers: int
+    workers: int  # threads that gather, at most; one if gathering has threads of its own
 
 
 class Rows(Protocol):
@@ -53,25 +40,16 @@ class Rows(Protocol):
 
     def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
-        ...
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows.
+    """Some rows."""
 
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n, k).
-        weights: how many times each row counts, shape (n,).
-        noise: v, the noise variance of each row relative to σ², shape (n,); ``None`` where it is
-            the same for all.
-    """
-
-    X: Annotated[Array, "n d"]
-    y: Annotated[Array, "n k"]
-    weights: Annotated[Array, "n"]
-    noise: Annotated[Array, "n"] | None = None
+    X: Annotated[Array, "n d"]  # inputs
+    y: Annotated[Array, "n k"]  # targets
+    weights: Annotated[Array, "n"]  # how many times each row counts
+    noise: Annotated[Array, "n"] | None = None  # v, variances relative to σ²; None if equal
 
     def __len__(self) -> int:
         return len(self.X)
@@ -175,8 +153,7 @@ def joined(blocks: list[Block]) -> Block:
 def distinct(rows: Block) -> Block:
     """The same rows in a canonical order, with equal ones joined and those of no weight left out.
 
-    A fit that starts from this depends neither on the order of the rows nor on whether a row
-    is repeated or has a larger weight.
+    So a fit does not depend on the order of rows, or on whether a row is repeated or has a weight.
     """
     table = np.hstack([rows.X, rows.y])[rows.weights > 0]
     weights = rows.weights[rows.weights > 0]
@@ -191,14 +168,16 @@ def distinct(rows: Block) -> Block:
     )
 
 
-def wrong_weight(weights: Array) -> tuple[int, str] | None:
-    """The first row whose weight cannot be used, and what is wrong with it; zero is a weight."""
+def check_weights(weights: Array, label: Callable[[int], str]) -> None:
+    """That all weights can be used, zero among them; the error begins with the label of a row."""
     wrong = (weights > MOST_WEIGHT) | ((weights < LEAST_WEIGHT) & (weights != 0))
-    if not wrong.any():
-        return None
-    row = int(np.argmax(wrong))
-    outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
-    return row, "negative" if weights[row] < 0 else outside
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        outside = f"outside {LEAST_WEIGHT:.0e} to {MOST_WEIGHT:.0e}"
+        raise ValueError(
+            f"{label(row)} {weights[row]:.3g} is {'negative' if weights[row] < 0 else outside}: "
+            "a weight says how many times a row counts. Use zero to leave a row out."
+        )
 
 
 def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:
@@ -209,11 +188,7 @@ def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block
 
 
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
-    """At most ``size`` rows, drawn without replacement in proportion to their weights.
-
-    All rows if there are no more than ``size``; drawn rows have weight one. The result is made
-    distinct.
-    """
+    """At most ``size`` distinct rows: all, or a sample in proportion to weights, of weight one."""
     if len(rows) <= size:
         return distinct(rows)
     keys = sampling_keys(rows, rng)
@@ -223,10 +198,7 @@ def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
 
 
 def sampling_keys(rows: Block, rng: np.random.Generator) -> Array:
-    """log(u)/w, with u drawn row by row: rows of the largest keys are a sample in proportion to w.
-
-    Efraimidis and Spirakis (2006).
-    """
+    """log(u)/w, by row: the largest are a sample in proportion to w (Efraimidis et al. 2006)."""
     with np.errstate(divide="ignore"):
         keys: Array = np.log(rng.uniform(size=len(rows))) / rows.weights
     return keys

@@ -15,52 +15,29 @@ import numpy as np
 from rwf._types import Array, BoolArray, IntArray
 from rwf.data.rows import Block
 
-CONSTANT = 1e-13
-"""A column whose span is below this fraction of its largest magnitude is constant."""
-
-FAR = 1e30
-"""Largest distance of a row in standardised units, so that squares stay finite."""
-
-LARGEST_INPUT = 1e300
-"""Inputs beyond this are refused: the difference of two of them could overflow."""
-
-LARGEST_TARGET = 1e151
-"""Targets beyond this are refused: variances, which are their squares, would overflow."""
-
-SMALLEST_SPAN = 1e-300
-"""Targets that span less are constant: of such a span, a small standard deviation would be zero."""
-
-SKEWED = 1.0
-"""Columns whose skewness is beyond this get a logarithm, if they have more than FEW values."""
-
+CONSTANT = 1e-13  # a column whose span is below this fraction of its largest magnitude is constant
+FAR = 1e30  # largest distance of a row in standardised units, so that squares stay finite
+LARGEST_INPUT = 1e300  # larger inputs are refused: their differences could overflow
+LARGEST_TARGET = 1e151  # larger targets are refused: variances, their squares, would overflow
+SMALLEST_SPAN = 1e-300  # targets that span less are constant: their deviation could underflow
+SKEWED = 1.0  # columns of a larger skewness get a logarithm, if they have more than FEW values
 FEW = 5
-
-BEND = 5.0
-"""How sharply: v ↦ log(1 + 5v), v the distance from the end of the short tail in deviations."""
+BEND = 5.0  # of v ↦ log(1 + 5v), v the distance from the end of the short tail in deviations
 
 
 @dataclass(frozen=True)
 class Affine:
-    """v ↦ (v - center)/scale, column by column.
-
-    Args:
-        center: shape (d,).
-        scale: shape (d,), positive.
-        varies: which columns are not constant, shape (d,).
-    """
+    """v ↦ (v - center)/scale, column by column."""
 
     center: Annotated[Array, "d"]
-    scale: Annotated[Array, "d"]
-    varies: Annotated[BoolArray, "d"]
+    scale: Annotated[Array, "d"]  # positive
+    varies: Annotated[BoolArray, "d"]  # which columns are not constant
 
     @classmethod
     def learn(
         cls, values: Array, weights: Array, *, common_scale: bool = False, least: float = 0.0
     ) -> Self:
-        """Weighted mean and deviation, or mid-range and largest span, without overflow.
-
-        Columns that span less than ``least`` are constant.
-        """
+        """Weighted mean and deviation, or mid-range and largest span; below ``least``, constant."""
         low, high = values.min(axis=0), values.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         varies = half > np.maximum(CONSTANT * np.maximum(np.abs(low), np.abs(high)), least / 2)
@@ -85,19 +62,12 @@ class Affine:
 
 @dataclass(frozen=True)
 class Logarithm:
-    r"""v ↦ ±log(1 + 5 (±v - low)) on chosen columns, standardised again; others stay.
+    r"""v ↦ ±log(1 + 5 (±v - low)) on chosen columns, standardised again; others stay."""
 
-    Args:
-        chosen: which columns, shape (d,).
-        sign: the direction of the long tail, +1 or -1, shape (d,).
-        low: the end of the short tail, after the sign, shape (d,); values beyond it count as there.
-        unit: center and scale of the logarithms.
-    """
-
-    chosen: Annotated[BoolArray, "d"]
-    sign: Annotated[Array, "d"]
-    low: Annotated[Array, "d"]
-    unit: Affine
+    chosen: Annotated[BoolArray, "d"]  # which columns
+    sign: Annotated[Array, "d"]  # the direction of the long tail, +1 or -1
+    low: Annotated[Array, "d"]  # the end of the short tail, after the sign
+    unit: Affine  # center and scale of the logarithms
 
     @classmethod
     def learn(cls, values: Array, weights: Array) -> Self:
@@ -122,17 +92,11 @@ class Logarithm:
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Units of inputs and targets.
+    """Units of inputs and targets."""
 
-    Args:
-        X: the inputs' map; constant columns are dropped after it.
-        y: the targets' map.
-        logarithm: of skewed inputs, or ``None``.
-    """
-
-    X: Affine
+    X: Affine  # constant columns are dropped after it
     y: Affine
-    logarithm: Logarithm | None = None
+    logarithm: Logarithm | None = None  # of skewed inputs
 
     @classmethod
     def learn(cls, rows: Block, *, ard: bool, log_skewed: bool = False) -> Self:

@@ -1,9 +1,8 @@
 """Rows that are not all in memory: one thread reads them, and workers add them up.
 
-Workers take blocks in turn. After every segment of blocks their sums are added in a fixed order, so
-a sum depends neither on which thread was faster nor on the pieces that a source gives, and a sum
-that was interrupted after a segment continues to the same bits. Another number of workers gives the
-same sums up to rounding.
+Workers take blocks in turn, and after every segment their sums are added in a fixed order: so a sum
+does not depend on threads or pieces, and an interrupted one continues to the same bits. Another
+number of workers gives the same sums up to rounding.
 """
 
 from __future__ import annotations
@@ -26,32 +25,21 @@ from rwf.linalg.threads import one_blas_thread
 if TYPE_CHECKING:
     from rwf.data.readers import Reader
 
-SEGMENT = 32
-"""Blocks after which the sums of all workers are added."""
-
-AHEAD = 2
-"""Blocks that wait for every worker."""
+SEGMENT = 32  # blocks after which the sums of all workers are added
+AHEAD = 2  # blocks that wait for every worker
 
 NO_WEIGHT = "all rows have weight zero: give some rows a weight."
 
-PATIENCE = 0.1
-"""Seconds after which threads that wait look whether others have given up."""
+PATIENCE = 0.1  # seconds after which threads that wait look whether others have given up
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How far a sum over rows has come.
-
-    Args:
-        name: of the sum.
-        rows: rows that are in it.
-        done: whether they are all.
-        sums: the sum over them.
-    """
+    """How far a sum over rows has come."""
 
     name: str
-    rows: int
-    done: bool
+    rows: int  # rows in the sum
+    done: bool  # whether these are all
     sums: dict[str, Annotated[Array, "..."]]
 
 
@@ -60,32 +48,22 @@ class PartialSums(Protocol):
 
     def recall(self, name: str) -> Entry | None:
         """How far the next sum had come, if it has this name."""
-        ...
 
     def note(self, entry: Entry) -> None:
         """Keep a sum, at once or after a while."""
-        ...
 
     def flush(self) -> None:
         """Keep what was noted at once."""
-        ...
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows of a reader, for models that take sums over them.
-
-    Args:
-        reader: the source.
-        n_rows: how many there are, if that is known.
-        progress: called with a line of text now and then.
-        partial_sums: keeps unfinished sums, if given.
-    """
+    """The rows of a reader, for models that take sums over them."""
 
     reader: Reader
-    n_rows: int | None = None
-    progress: Progress = silent
-    partial_sums: PartialSums | None = None
+    n_rows: int | None = None  # if it is known
+    progress: Progress = silent  # called with a line of text now and then
+    partial_sums: PartialSums | None = None  # keeps unfinished sums
 
     @property
     def n_outputs(self) -> int:
@@ -93,17 +71,12 @@ class Stream:
 
     def total(self, row_sum: RowSum[Sum]) -> Sum:
         """The sum over all rows."""
-        return self.reader.sum(row_sum, self.n_rows, self.progress, self.partial_sums)
+        return self.reader.sum(row_sum, self)
 
 
-def sum_blocks(
-    reader: Reader,
-    row_sum: RowSum[Sum],
-    n_rows: int | None,
-    progress: Progress,
-    partial_sums: PartialSums | None,
-) -> Sum:
+def sum_blocks(stream: Stream, row_sum: RowSum[Sum]) -> Sum:
     """The sum over all rows, block by block; a partial sum is continued where it stopped."""
+    n_rows, partial_sums = stream.n_rows, stream.partial_sums
     known = None if partial_sums is None else partial_sums.recall(row_sum.name)
     total = None if known is None else row_sum.from_arrays(known.sums)
     rows = 0 if known is None else known.rows
@@ -115,10 +88,10 @@ def sum_blocks(
         if partial_sums is not None:
             partial_sums.note(Entry(row_sum.name, rows, done, row_sum.to_arrays(total)))
 
-    meter = ProgressMeter(row_sum.name, n_rows, progress, rows)
-    width = reader.n_inputs + reader.n_outputs + 1
+    meter = ProgressMeter(row_sum.name, n_rows, stream.progress, rows)
+    width = stream.reader.n_inputs + stream.n_outputs + 1
     size = min(row_sum.size, max(256, BLOCK_BYTES // (8 * width)))
-    with _Workers(reader.read(rows), size, row_sum.workers) as workers:
+    with _Workers(stream.reader.read(rows), size, row_sum.workers) as workers:
         while workers.more():
             part, count = workers.segment(row_sum)
             if count:
@@ -229,9 +202,8 @@ def sample_blocks(
 ) -> tuple[Block, int]:
     """In one pass, a sample of at most ``size`` rows, and the number of all rows.
 
-    If there are no more than ``size`` rows, all of them, and nothing is drawn. Else the same sample
-    that :func:`rwf.data.rows.sample` draws from rows in memory: those of the largest log(u)/w, with
-    u drawn row by row. Drawn rows have weight one, and rows of weight zero are never drawn.
+    All rows if they are no more than ``size``, else the sample that :func:`rwf.data.rows.sample`
+    draws from rows in memory. Rows of weight zero are never drawn.
     """
     meter = ProgressMeter("first pass", reader.n_rows, progress)
     held: list[Block] = []

@@ -12,8 +12,7 @@ from rwf._types import Array
 from rwf.data.atomic import replace_file
 from rwf.data.readers.files import arrow
 
-PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
-"""Ends of the names of files that can be written."""
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")  # ends of names
 
 
 def check_suffix(path: Path) -> None:

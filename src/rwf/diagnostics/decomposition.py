@@ -21,34 +21,21 @@ from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.models.base import Model
 from rwf.models.gaussian import GaussianModel, gaussian
 
-FEW_SCALES = 16
-"""Most distinct scales with a row each, as in a lattice; more are binned by half octaves."""
-
-NARROW = 0.1
-"""Share of the range of all shifts below which an atom is narrow: such atoms lie at the data."""
+FEW_SCALES = 16  # most distinct scales with a row each; more are binned by half octaves
+NARROW = 0.1  # share of the range of shifts below which an atom is narrow, and lies at the data
 
 
 @dataclass(frozen=True)
 class AtomTable:
-    """One entry for every column of an atom.
+    """One entry for every column of an atom."""
 
-    Args:
-        columns: index of the feature column, shape (m,).
-        scales: s, the geometric mean over input columns, shape (m,).
-        shifts: t, shape (m, d).
-        weights: m_j, the posterior mean, shape (m,).
-        heights: the prior standard deviation of the factor of ψ, shape (m,).
-        groups: entries of one group share a prior variance, shape (m,).
-        blocks: the block of features, shape (m,).
-    """
-
-    columns: IntArray
-    scales: Array
-    shifts: Array
-    weights: Array
-    heights: Array
-    groups: IntArray
-    blocks: IntArray
+    columns: IntArray  # index of the feature column, shape (m,)
+    scales: Array  # s, the geometric mean over input columns
+    shifts: Array  # t, shape (m, d)
+    weights: Array  # m_j, the posterior mean
+    heights: Array  # prior standard deviation of the factor of ψ
+    groups: IntArray  # entries of one group share a prior variance
+    blocks: IntArray  # index of the block of features
 
 
 def atom_table(model: Model, output: int = 0) -> AtomTable:
@@ -120,16 +107,10 @@ def components(model: Model, table: AtomTable, X: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Scalogram:
-    """Energy over scale and place.
+    """Energy over scale and place."""
 
-    Args:
-        edges: of the rows in scale, ascending, shape (r + 1,).
-        energy: of every row at all places, in units of y², shape (r, n) on a line and (r, n₂, n₁)
-            on a plane.
-    """
-
-    edges: Array
-    energy: Array
+    edges: Array  # of the rows in scale, ascending, shape (r + 1,)
+    energy: Array  # in units of y², shape (r, n) on a line and (r, n₂, n₁) on a plane
 
     @property
     def scales(self) -> Array:
@@ -146,13 +127,7 @@ class Scalogram:
 
 
 def scalogram(model: Model, axes: Sequence[Array], output: int = 0) -> Scalogram:
-    """The energy of every scale, at places on a line, or at all pairs of places on two axes.
-
-    Args:
-        model: with atoms.
-        axes: places along every input column, in increasing order.
-        output: which output.
-    """
+    """The energy of every scale at places on a line, or at all pairs of places on two axes."""
     edges, found = components(model, atom_table(model, output), grid(axes))
     energy = found.reshape(len(found), *(len(x) for x in reversed(axes))) ** 2
     result = Scalogram(edges, energy)
@@ -184,11 +159,6 @@ def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
     r"""The prior standard deviation of f about its trend, shape (n,).
 
     .. math:: \sqrt{\sum_j\lambda_j z_j(x)^2}
-
-    Args:
-        model: with learned variances.
-        X: places in units of X, shape (n, d).
-        output: which output.
     """
     fitted = gaussian(model)
     if fitted is None or fitted.solver != "dense":
@@ -206,19 +176,12 @@ def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class VarianceRow:
-    """The prior standard deviations of one block.
+    """The prior standard deviations of one block."""
 
-    Args:
-        low: the finest scale of the block, less half a step if it has one scale only.
-        high: the coarsest, likewise.
-        heights: prior standard deviation of the height of an atom in every cell, shape (c,).
-        edges: of the cells along the first input column, shape (c + 1,).
-    """
-
-    low: float
-    high: float
-    heights: Array
-    edges: Array
+    low: float  # the finest scale, less half a step if there is one only
+    high: float  # the coarsest, likewise
+    heights: Array  # prior standard deviation of the height of atoms in every cell, shape (c,)
+    edges: Array  # of the cells along the first input column, shape (c + 1,)
 
 
 def variances_by_scale(table: AtomTable) -> list[VarianceRow]:

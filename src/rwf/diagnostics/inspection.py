@@ -27,41 +27,24 @@ class ColumnLine:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A fitted model in numbers.
-
-    Args:
-        estimator: the name of its class.
-        parameters: those that differ from their defaults.
-        target: the column of y.
-        columns: the input columns.
-        rows: sum of the weights of its training rows.
-        features: columns of the feature matrix.
-        solver: the solver, and why it was chosen.
-        noise_deviation: σ, in the units of y.
-        nll: leave-one-out NLL on the training rows, beside those of a constant and a line.
-        scores: on rows held out at the fit, if any were.
-        blocks: names of the blocks of features that have length-scales.
-        length_scales: of every column, one for each block.
-        trials: the trials of the fit.
-        seconds: by stage of the fit.
-    """
+    """A fitted model in numbers."""
 
     estimator: str
-    parameters: dict[str, str]
+    parameters: dict[str, str]  # those that differ from their defaults
     target: str | None
     columns: tuple[ColumnLine, ...]
-    rows: float
-    features: int
-    solver: str
-    noise_deviation: float
-    nll: float
+    rows: float  # sum of the weights of training rows
+    features: int  # columns of the feature matrix
+    solver: str  # and why it was chosen
+    noise_deviation: float  # σ, in the units of y
+    nll: float  # leave-one-out, on the training rows
     constant_nll: float
     linear_nll: float
-    scores: Scores | None
-    blocks: tuple[str, ...]
-    length_scales: dict[str, list[float]]
+    scores: Scores | None  # on rows held out at the fit
+    blocks: tuple[str, ...]  # those that have length-scales
+    length_scales: dict[str, list[float]]  # by column, one for each block
     trials: tuple[Trial, ...]
-    seconds: dict[str, float]
+    seconds: dict[str, float]  # by stage of the fit
 
     @classmethod
     def of(cls, model: TableModel) -> Inspection:
@@ -100,8 +83,5 @@ def _changed(model: TableModel) -> dict[str, str]:
 
 def _line(column: NumberColumn | CategoryColumn) -> ColumnLine:
     categories = ", ".join(column.categories) if isinstance(column, CategoryColumn) else ""
-    if isinstance(column, NumberColumn):
-        fill = "error" if column.fill is None else f"{column.fill:.6g}"
-    else:
-        fill = "error" if column.fill is None else column.fill
+    fill = f"{column.fill:.6g}" if isinstance(column.fill, float) else column.fill or "error"
     return ColumnLine(column.name, column.dtype, categories, fill)

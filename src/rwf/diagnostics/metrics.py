@@ -17,29 +17,18 @@ from scipy.special import ndtr, ndtri
 
 from rwf._types import Array
 
-LEVEL = 0.95
-"""The nominal coverage of the intervals in :data:`METRICS`."""
-
-LEVELS = tuple(k / 20 for k in range(1, 20))
-"""The nominal coverages, 0.05 to 0.95, that :func:`calibration_error` compares."""
-
-MeanStd = tuple[Array, Array]
-"""Predictive means and standard deviations."""
+LEVEL = 0.95  # the nominal coverage of the intervals in METRICS
+LEVELS = tuple(k / 20 for k in range(1, 20))  # nominal coverages that calibration_error compares
+MeanStd = tuple[Array, Array]  # predictive means and standard deviations
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named score of ``(y, mean, std)``, and which way is better.
+    """A named score of ``(y, mean, std)``, and which way is better."""
 
-    Args:
-        name: as printed in tables.
-        better: "lower", "higher", or "nominal" where being close to :data:`LEVEL` is.
-        function: the score, a mean over rows.
-    """
-
-    name: str
-    better: Literal["lower", "higher", "nominal"]
-    function: Callable[[ArrayLike, ArrayLike, ArrayLike], float]
+    name: str  # as printed in tables
+    better: Literal["lower", "higher", "nominal"]  # nominal: close to LEVEL
+    function: Callable[[ArrayLike, ArrayLike, ArrayLike], float]  # a mean over rows
 
     def __call__(self, y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
         return self.function(y, mean, std)
@@ -130,15 +119,10 @@ class Skill:
 
     Both are zero for the reference itself. RMSE and CRPS are relative, at most one; NLL has no
     natural zero, so its skill is a difference, in nats per row.
-
-    Args:
-        metric: the score S, one of those where lower is better.
-        relative: whether S is at best zero.
-        better: always "higher".
     """
 
-    metric: Metric
-    relative: bool
+    metric: Metric  # the score S, for which lower is better
+    relative: bool  # whether S is at best zero
     better: Literal["higher"] = "higher"
 
     def __call__(self, y: ArrayLike, prediction: MeanStd, reference: MeanStd) -> float:

@@ -1,8 +1,4 @@
-"""Scores of a model on held-out rows, next to a constant and a straight line.
-
-All scores are weighted means over rows. The line is :func:`~rwf.diagnostics.metrics.least_squares`,
-and the constant is the same without inputs.
-"""
+"""Scores of a model on held-out rows, weighted, next to a constant and a line by least squares."""
 
 from __future__ import annotations
 
@@ -19,17 +15,11 @@ from rwf.diagnostics.metrics import LEVEL, MeanStd, least_squares
 
 @dataclass(frozen=True)
 class Score:
-    """The scores of a predictor.
+    """The scores of a predictor."""
 
-    Args:
-        rmse: root mean squared error, in the units of y.
-        nll: mean negative log density, in nats; NaN if a standard deviation is zero.
-        coverage: the share of rows in their central 95 % intervals.
-    """
-
-    rmse: float
-    nll: float
-    coverage: float
+    rmse: float  # root mean squared error, in the units of y
+    nll: float  # mean negative log density, in nats; NaN if a standard deviation is zero
+    coverage: float  # share of rows in their central 95 % intervals
 
     @classmethod
     def of(cls, y: Array, prediction: MeanStd, weights: Array) -> Score:
@@ -49,21 +39,13 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """A model beside trivial predictors, on the same held-out rows.
+    """A model beside trivial predictors, on the same held-out rows."""
 
-    Args:
-        method: how rows were held out.
-        n_rows: how many were scored.
-        model: the score of the model.
-        constant: that of a constant.
-        linear: that of a straight line; ``None`` with too few rows for one.
-    """
-
-    method: str
-    n_rows: int
+    method: str  # how rows were held out
+    n_rows: int  # how many were scored
     model: Score
     constant: Score
-    linear: Score | None
+    linear: Score | None  # None with too few rows for a line
 
     @property
     def lines(self) -> list[tuple[str, Score]]:

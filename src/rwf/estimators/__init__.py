@@ -1,1 +1,1 @@
-"""scikit-learn's contract: what users fit, and ask for predictions."""
+"""scikit-learn's contract: the regressors and transformers that users fit."""

@@ -25,15 +25,7 @@ from rwf.fit.pipeline import fit, fit_stream
 from rwf.fit.report import FitReport
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
-from rwf.priors.base import (
-    CalibrationMode,
-    FitConfig,
-    Metric,
-    Neighbors,
-    Prior,
-    Solver,
-    Trend,
-)
+from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
 from rwf.uncertainty.noise import NOISE_MODELS
 
 Constraint = tuple[Callable[[Any], bool], str]
@@ -95,22 +87,11 @@ class FeatureRegressor(FittedRegressor):
         """What is assumed of the weights."""
 
     def _config(self) -> FitConfig:
+        values = {name: getattr(self, name) for name in CONSTRAINTS}
         for name, (holds, meaning) in CONSTRAINTS.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ValueError(f"{name}={value!r} must be {meaning}.")
-        return FitConfig(
-            n_components=self.n_components,
-            solver=self.solver,
-            metric=self.metric,
-            neighbors=self.neighbors,
-            trend=self.trend,
-            noise=self.noise,
-            calibration=self.calibration,
-            log_skewed=self.log_skewed,
-            n_trials=1 + self.n_restarts,
-            max_iter=self.max_iter,
-        )
+            if not holds(values[name]):
+                raise ValueError(f"{name}={values[name]!r} must be {meaning}.")
+        return FitConfig(n_trials=1 + values.pop("n_restarts"), **values)
 
     def _progress(self, message: str) -> None:
         if self.verbose:
@@ -218,21 +199,13 @@ class FeatureRegressor(FittedRegressor):
         return blank
 
     def merge(self, other: Self) -> Self:
-        """Add the rows that another model has seen; both must have the same features.
-
-        :meth:`empty_copy` makes such models.
-        """
+        """Add the rows of a model with the same features, such as :meth:`empty_copy` makes."""
         check_is_fitted(self)
         check_is_fitted(other)
         self.model_ = self.model_.merge(other.model_)
         return self
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        include_rows: bool | None = None,
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
         Training rows are not in it, but for the inputs where atoms sit. There is one exception: a

@@ -19,19 +19,9 @@ class RFFRegressor(FeatureRegressor):
         n_blocks: sums of kernels with their own length-scales and amplitude.
         metric: "ard" for one length-scale per column and block, which is also "auto", or
             "isotropic" for one in all.
-        trend: "linear", "constant" or "none".
-        noise: "constant", "heteroscedastic" for a variance that changes with x, or "auto", which
-            chooses by leave-one-out densities for up to three columns and is "constant" for more.
-        calibration: "global" multiplies all variances by a factor learned from leave-one-out
-            errors; "local" lets it vary with x, in up to three columns; ``None`` is the raw
-            posterior.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
-        log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
-            isotropic.
-        max_iter: iterations of L-BFGS.
-        n_restarts: further starting points; the one of highest evidence wins.
-        random_state: seed of all draws.
-        verbose: 1 reports progress on standard error.
+
+    All other parameters are those of :class:`~rwf.RWFRegressor`.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
-"""What a fitted regressor tells: means, error bars, intervals, draws, and what was learned."""
+"""Predictions of a fitted regressor: means, deviations, intervals and draws; and its parameters."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, overload
 
 import numpy as np
@@ -20,12 +21,11 @@ from rwf.estimators.validation import check_inputs, open_checked
 from rwf.features.inducing import NystromFeatures
 from rwf.models.base import Model
 
-NO_ATOMS = 1e-3
-"""Support below which a row counts as having no atoms nearby."""
+NO_ATOMS = 1e-3  # support below which a row counts as having no atoms nearby
 
 
 class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """All that can be asked of a regressor that has a model, however it was learned."""
+    """The methods of a regressor that has a model, however it was learned."""
 
     model_: Model
     _single_output: bool
@@ -91,7 +91,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             return_cov: also return the covariance, shape (n, n), or (n, n, k) for several outputs.
         """
         if return_std and return_cov:
-            raise ValueError("ask for return_std or return_cov, not both.")
+            raise ValueError("pass return_std or return_cov, not both.")
         if return_cov:
             inputs = self._fitted_inputs(X)
             mean, _, support = self._mean_and_std(inputs)
@@ -109,11 +109,12 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         units = self.model_.units
         return (units.y.inverse(self.model_.mean(units.inputs(inputs))),)
 
-    def _mean_and_std(self, inputs: Array) -> tuple[Array, Array, Array]:
-        """Mean, standard deviation of y, and support."""
+    def _mean_and_std(self, inputs: Array, *, noise: bool = True) -> tuple[Array, Array, Array]:
+        """Mean and standard deviation of y, or of f without noise, and support."""
         units = self.model_.units
         p = self.model_.predict(units.inputs(inputs))
-        return units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale, p.support
+        variance = p.variance if noise else p.function_variance
+        return units.y.inverse(p.mean), np.sqrt(variance) * units.y.scale, p.support
 
     def _warn_if_far(self, support: Array) -> None:
         if is_collection(support) or not self.model_.summary.reverts:
@@ -130,28 +131,18 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def support(self, X: Data) -> Array:
         """The share of the prior variance of f that atoms carry at rows, shape (n,).
 
-        One among the data, falling to zero where there are no atoms and the model knows only its
-        prior.
+        One among the data, and zero where there are no atoms and only the prior is left.
         """
         (share,) = self._by_block(X, lambda inputs: self._mean_and_std(inputs)[2:])
         return share
 
     def predict_function(self, X: Data) -> tuple[Array, Array]:
         """Mean and standard deviation of f itself, without the noise of a new observation."""
-
-        def found(inputs: Array) -> tuple[Array, Array]:
-            units = self.model_.units
-            p = self.model_.predict(units.inputs(inputs))
-            return units.y.inverse(p.mean), np.sqrt(p.function_variance) * units.y.scale
-
-        mean, std = self._by_block(X, found)
+        mean, std, _ = self._by_block(X, partial(self._mean_and_std, noise=False))
         return self._squeeze(mean), self._squeeze(std)
 
     def predict_interval(
-        self,
-        X: Data,
-        coverage: float = 0.95,
-        calibration: Literal["gaussian", "loo"] = "gaussian",
+        self, X: Data, coverage: float = 0.95, calibration: Literal["gaussian", "loo"] = "gaussian"
     ) -> tuple[Array, Array]:
         """Lower and upper end of the central interval that holds y with the given probability.
 
@@ -177,12 +168,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         return mean - half, mean + half
 
     def sample_y(
-        self,
-        X: Data,
-        n_samples: int = 1,
-        random_state: RandomState = None,
-        *,
-        noise: bool = True,
+        self, X: Data, n_samples: int = 1, random_state: RandomState = None, *, noise: bool = True
     ) -> Array:
         """Draws from the predictive distribution, shape (n, n_samples) or (n, k, n_samples).
 

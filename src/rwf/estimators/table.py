@@ -1,7 +1,4 @@
-"""A model of a table: which columns it takes, how they become numbers, and the regressor of them.
-
-It is what ``rwf fit`` writes. Rows of files stream; nothing but a sample of them is in memory.
-"""
+"""A model of a table, as ``rwf fit`` writes it: its columns, and the regressor of their numbers."""
 
 from __future__ import annotations
 
@@ -37,15 +34,9 @@ from rwf.persistence import save
 
 Regressor: TypeAlias = RWFRegressor | RFFRegressor
 
-SCORED_ROWS = 20_000
-"""Rows, drawn at random, on which models are scored and trivial predictors learned."""
-
-AT_ONCE = 8192
-"""Rows that are predicted together."""
-
-FEWEST = 10
-"""Rows below which none are kept back."""
-
+SCORED_ROWS = 20_000  # drawn at random: on these, models are scored, and trivial ones learned
+AT_ONCE = 8192  # rows that are predicted together
+FEWEST = 10  # rows below which none are kept back
 FOLDS = 5
 
 
@@ -193,11 +184,8 @@ class TableModel:
     ) -> int:
         """Write predictions to a CSV or Parquet file, block by block, and count them.
 
-        Args:
-            table: a path or a dataframe.
-            out: the file; its columns are mean, std, and lower and upper, the interval's ends.
-            level: the probability of the interval.
-            unknown: a category that was not seen in the fit, as for :meth:`predict`.
+        Columns are mean, std, and lower and upper, the ends of the interval of probability
+        ``level``; the rest is as for :meth:`predict`.
         """
         if not 0 < level < 1:
             raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
@@ -237,18 +225,9 @@ class TableModel:
         return self.regressor.model_.keeps_rows
 
     def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:
-        """Write the model to a file, for :func:`rwf.load`; an old file is replaced at once.
-
-        Args:
-            path: of the file.
-            include_rows: as for :meth:`RWFRegressor.save`.
-        """
+        """Write the model to a file, for :func:`rwf.load`, as :meth:`RWFRegressor.save` does."""
         save(
-            self.regressor,
-            path,
-            include_rows=include_rows,
-            schema=self.schema,
-            scores=self.scores,
+            self.regressor, path, include_rows=include_rows, schema=self.schema, scores=self.scores
         )
 
     def _require_target(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-from rwf._types import Array, FloatArray
+from rwf._types import FloatArray
 from rwf.data.readers import (
     Data,
     Reader,
@@ -21,7 +21,8 @@ from rwf.data.readers import (
     open_rows,
     values_of,
 )
-from rwf.data.rows import Block, wrong_weight
+from rwf.data.readers.base import non_finite
+from rwf.data.rows import Block, check_weights
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -52,20 +53,14 @@ def check_data(
     *,
     reset: bool,
 ) -> tuple[Block | Reader, bool]:
-    """Rows in memory, or a reader of them, and whether y is one-dimensional.
-
-    A frame is taken apart by the names of its columns, where y is the name of one, or several.
-    """
+    """Rows in memory, or a reader of them, and whether y is one-dimensional."""
     names = None if reset else fitted_names(estimator)
-    if not reset and names is None and isinstance(X, str | os.PathLike):
-        raise ValueError(
-            "the model was fitted to columns without names, so it cannot know which columns of "
-            f"{str(X)!r} it should take: give it arrays."
-        )
+    if not reset:
+        _require_names(X, names)
     reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=reset)
-        return reader, reader.single_output
+        return reader, reader.layout.single_output
     targets, weight = names_of(y), names_of(sample_weight)
     if targets is None or not is_dataframe(X):
         return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
@@ -93,8 +88,8 @@ def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> 
     """Note the columns of a reader, as scikit-learn does, or compare them with those noted."""
     if reset:
         estimator.n_features_in_ = reader.n_inputs
-        if reader.names is not None:
-            estimator.feature_names_in_ = np.array(reader.names, dtype=object)
+        if reader.layout.names is not None:
+            estimator.feature_names_in_ = np.array(reader.layout.names, dtype=object)
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     elif reader.n_inputs != estimator.n_features_in_:
@@ -106,10 +101,20 @@ def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> 
 
 def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
     """A reader of inputs for a fitted estimator; ``None`` if they are in memory."""
-    reader = X if isinstance(X, Reader) else open_inputs(X, fitted_names(estimator))
+    names = fitted_names(estimator)
+    _require_names(X, names)
+    reader = X if isinstance(X, Reader) else open_inputs(X, names)
     if reader is not None:
         _check_columns(estimator, reader, reset=False)
     return reader
+
+
+def _require_names(X: Data, names: list[str] | None) -> None:
+    if names is None and isinstance(X, str | os.PathLike):
+        raise ValueError(
+            "the model was fitted to columns without names, so it cannot know which columns of "
+            f"{str(X)!r} it should take: give it arrays."
+        )
 
 
 def check_rows(
@@ -135,36 +140,21 @@ def check_rows(
             f"X has {len(inputs)} rows and y has {len(targets)}: inconsistent numbers of samples. "
             "Give one target for each row."
         )
-    weights = _check_weights(sample_weight, inputs)
+    weights = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
+    check_weights(weights, lambda row: f"sample_weight[{row}] =")
     rows = Block(inputs, targets.reshape(len(targets), -1), weights)  # type: ignore[arg-type]
     return rows, targets.ndim == 1
 
 
-def _check_weights(sample_weight: ArrayLike | None, X: FloatArray) -> Array:
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    wrong = wrong_weight(weights)
-    if wrong is not None:
-        row, fault = wrong
-        raise ValueError(
-            f"sample_weight[{row}] = {weights[row]:.3g} is {fault}: a weight says how many times "
-            "a row counts. Use zero to leave a row out."
-        )
-    return weights  # type: ignore[no-any-return]
-
-
 def _require_finite(name: str, values: FloatArray, columns: ArrayLike | None) -> None:
-    # The sum is finite unless an entry is not, or it overflows; only then look closer.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    bad = non_finite(values)
+    if not len(bad):
         return
-    row, column = (int(i) for i in np.argwhere(bad)[0])
+    row, column = bad[0]
     what = "NaN" if np.isnan(values[row, column]) else "infinity"
     label = f" ({np.asarray(columns)[column]!r})" if columns is not None else ""
     raise ValueError(
-        f"{name} contains {what} in row {row}, column {column}{label}; {int(bad.sum())} entries in "
+        f"{name} contains {what} in row {row}, column {column}{label}; {len(bad)} entries in "
         "all are NaN or infinite. Drop those rows, or fill them in, for example with "
         "sklearn.impute.SimpleImputer."
     )

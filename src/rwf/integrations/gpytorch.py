@@ -103,12 +103,7 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         With a constant mean at the mean of its training targets and a noise of
         ``noise_variance_``, a GPyTorch model has the posterior of the regressor, without what rwf
         adds to it: calibration, reversion to the prior variance, the neighbor blend,
-        heteroscedastic noise, and the Nyström residual variance.
-
-        Args:
-            model: with ``solver="dense"`` and any prior but "spike_slab".
-            output: which output's prior variances.
-            learn_hyperparameters: whether θ is a parameter to train.
+        heteroscedastic noise, and the Nyström residual variance. It needs the dense solver.
         """
         check_is_fitted(model)
         fitted = gaussian(model.model_)
@@ -211,7 +206,7 @@ def input_slopes(features: FeatureMap | Stack, X: Array, R: Array) -> Array:
         case WaveletFeatures() | LocalAtoms():
             return _wavelet_slopes(features, X, R)
         case NystromFeatures():
-            return _projected_slopes(features, X, R)
+            return _nystrom_slopes(features, X, R)
     raise TypeError(f"{type(features).__name__} has no slopes by its inputs.")
 
 
@@ -259,7 +254,7 @@ def _product_slopes(values: Array, slopes: Array) -> Array:
     return np.stack(others, axis=-1)
 
 
-def _projected_slopes(features: NystromFeatures, X: Array, R: Array) -> Array:
+def _nystrom_slopes(features: NystromFeatures, X: Array, R: Array) -> Array:
     kernel, hat, slopes = features.kernel, MexicanHat(), np.zeros_like(X)
     G = solve_triangular(features.L, R.T, lower=True, trans="T").T  # gradient by k_T(x) = Lz(x)
     squares = np.exp(2 * LOG_SCALES)

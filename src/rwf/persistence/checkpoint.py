@@ -1,9 +1,8 @@
 """Checkpoints: what a long fit has learned, and its sums so far, so that it can be resumed.
 
-The file has the format of :mod:`rwf.persistence.file`: numbers and JSON, checksummed, written all
-or nothing. The previous one stays beside it as ``.previous``, in case the last is damaged. After
-learning, a fit is deterministic: its seed is in the file, and its sums over rows are made in the
-same order, so those in the file need not be made again.
+The format is that of :mod:`rwf.persistence.file`. The previous file stays beside it, in case the
+last is damaged. After learning, a fit is deterministic: it makes its sums over rows in the same
+order, so those in the file need not be made again.
 """
 
 from __future__ import annotations
@@ -30,21 +29,12 @@ from rwf.persistence.records import CHECKPOINT
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-SECONDS = 60.0
-"""Seconds between two checkpoints, at least."""
-
-SHARE = 0.05
-"""Share of the time that writing may take; checkpoints of large models are rarer."""
+SECONDS = 60.0  # seconds between two checkpoints, at least
+SHARE = 0.05  # share of the time that writing may take; checkpoints of large models are rarer
 
 
 class Checkpoint:
-    """The checkpoint of one fit.
-
-    Args:
-        path: of the file; the previous one is beside it.
-        fingerprint: identifies the rows and the parameters of the fit.
-        progress: called with a line of text now and then.
-    """
+    """The checkpoint of one fit, whose rows and parameters the fingerprint identifies."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """What must hold between the parts of a model, so that compiled loops stay within their arrays.
 
-Types, and lengths that the arrays of one object share, follow from annotations and are checked
-before; here is what concerns several objects, or the entries of an array.
+Types and shapes within one object follow from annotations, and are checked before.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rwf.features.ridge import RidgeFeatures
 from rwf.features.stack import Stack
 from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
-from rwf.inference.moments import Moments, RootMoments
+from rwf.inference.moments import RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.factor import TreeFactor
@@ -43,14 +42,17 @@ from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
 
-HIGHEST_ORDER = 1000
-"""Of a compact hat, whose powers are computed one by one."""
+HIGHEST_ORDER = 1000  # of a compact hat, whose powers are computed one by one
 
 
 def check(value: object) -> None:
     """Raise a mismatch if the parts of an object do not go together; most classes need no check."""
-    for part in CHECKS:
-        part(value)
+    _check_features(value)
+    _check_model(value)
+    _check_tree(value)
+    _check_neighbors(value)
+    _check_correction(value)
+    _check_table(value)
 
 
 def _check_features(part: object) -> None:
@@ -68,19 +70,14 @@ def _check_features(part: object) -> None:
             require(part.n_features == 1, f"a constant has one column, not {part.n_features}")
         case Dictionary(kinds=kinds):
             require(((kinds >= STEP) & (kinds <= GABOR)).all(), "an atom is of no known kind")
-        case Stack():
-            check_stack(part)
-
-
-def check_stack(stack: Stack) -> None:
-    require(len(stack.maps) > 0, "there are no features")
-    for part in stack.maps:
-        require(part.n_features >= 0, "a block has a negative number of columns")
-    if stack.cells is not None:
-        require(len(stack.cells) == len(stack.maps), "blocks and cells differ in number")
-        for part, cells in zip(stack.maps, stack.cells, strict=True):
-            require(cells.shape == (part.n_features,), "columns and cells differ in number")
-            check_indices(cells, part.n_features, "a cell has no valid number")
+        case Stack(maps=maps, cells=cells):
+            require(len(maps) > 0, "there are no features")
+            counts = [block.n_features for block in maps]
+            require(min(counts) >= 0, "a block has a negative number of columns")
+            require(cells is None or len(cells) == len(maps), "blocks and cells differ in number")
+            for own, count in zip(cells or (), counts, strict=False):
+                require(own.shape == (count,), "columns and cells differ in number")
+                check_indices(own, count, "a cell has no valid number")
 
 
 def check_indices(indices: IntArray, count: int, otherwise: str) -> None:
@@ -143,16 +140,12 @@ def check_dense_model(model: DenseModel) -> None:
         size = len(statistics.R) - statistics.n_outputs
         require(statistics.n_outputs == k and size == p, "statistics are of other columns")
     else:
-        check_moments(statistics, p, k)
+        require(statistics.Zty.shape == (p, k), "statistics are of other columns")
     require(len(found.log_noise) == k, "noise is of other outputs")
     require(len(found.log_priors) == len(stack.parents), "variances are of other groups")
     check_extras(model)
     if "fits" in vars(model):
         check_fits([fit.posterior for fit in model.fits], p, k)
-
-
-def check_moments(moments: Moments, p: int, k: int) -> None:
-    require(moments.Zty.shape == (p, k), "statistics are of other columns")
 
 
 def check_extras(model: DenseModel | TreeModel) -> None:
@@ -202,7 +195,8 @@ def check_spike_slab_model(model: SpikeSlabModel) -> None:
     for fit, moments in zip(fits, model.moments, strict=True):
         require(len(fit.windows) == len(moments.parts), "moments are of other windows")
         for window, part in zip(fit.windows, moments.parts, strict=True):
-            check_moments(part, window.fit.features.n_features, 1)
+            shape = (window.fit.features.n_features, 1)
+            require(part.Zty.shape == shape, "statistics are of other columns")
     gaps = model.hyperparameters.gaps
     require(gaps is None or len(gaps.ends) > 0, "there are no gaps, not even beyond the ends")
 
@@ -272,8 +266,3 @@ def _check_table(part: object) -> None:
             used += [name for name in (part.target, part.weight) if name is not None]
             require(len(columns) > 0, "a table has no columns")
             require(len(set(used)) == len(used), "columns of a table are repeated")
-
-
-CHECKS = (
-    _check_features, _check_model, _check_tree, _check_neighbors, _check_correction, _check_table
-)  # fmt: skip

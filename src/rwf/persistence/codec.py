@@ -22,11 +22,8 @@ from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.persistence.file import AnyArray, Json
 
 T = TypeVar("T")
-Hint: TypeAlias = Any
-"""An annotation."""
-
-Sizes: TypeAlias = dict[str, int]
-"""Lengths that the arrays of one object share, by their names."""
+Hint: TypeAlias = Any  # an annotation
+Sizes: TypeAlias = dict[str, int]  # lengths that the arrays of one object share, by their names
 
 SCALARS: dict[Hint, tuple[type, ...]] = {
     float: (float, int, np.floating, np.integer),
@@ -49,21 +46,13 @@ def require(holds: bool | np.bool_, otherwise: str) -> None:
 
 @dataclass(frozen=True)
 class Registry:
-    """The classes that a file may hold.
+    """The classes that a file may hold."""
 
-    Args:
-        classes: dataclasses, with different names.
-        families: the classes that a protocol or an abstract class stands for in an annotation.
-        cached: names of cached properties whose values are stored, if they are there, because
-            computing them on another machine could differ in the last bit.
-        check: raises :class:`Mismatch` if the fields of an object do not go together. Compiled
-            loops rely on it.
-    """
-
-    classes: tuple[type, ...]
-    families: Mapping[type, tuple[type, ...]]
+    classes: tuple[type, ...]  # dataclasses with different names
+    families: Mapping[type, tuple[type, ...]]  # members of a protocol or base class
+    # Cached properties that are stored: computed on another machine, their last bits may differ.
     cached: Mapping[type, tuple[str, ...]]
-    check: Callable[[object], None]
+    check: Callable[[object], None]  # raises Mismatch if fields of an object contradict each other
 
     def named(self, name: object) -> type | None:
         """The class of this name, if there is one."""

@@ -25,8 +25,7 @@ from rwf.persistence.records import MODEL_FILE
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-ESTIMATORS = ("RWFRegressor", "RFFRegressor")
-"""Names of ``rwf``, where the classes are looked up when they are needed: they know this module."""
+ESTIMATORS = ("RWFRegressor", "RFFRegressor")  # looked up when needed: they import this module
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,8 @@ class FittedAttributes:
 
     @classmethod
     def of(cls, estimator: BaseEstimator) -> FittedAttributes:
-        values: dict[str, Any] = {
-            field.name: getattr(estimator, field.name, None) for field in fields(cls)
-        }
+        own = [field.name for field in fields(cls)]
+        values: dict[str, Any] = {n: getattr(estimator, n, None) for n in own}
         names = values.pop("feature_names_in_")
         return cls(**values, feature_names_in_=None if names is None else tuple(names))
 
@@ -106,11 +104,7 @@ def save(
     schema: TableSchema | None = None,
     scores: Scores | None = None,
 ) -> None:
-    """Write a fitted estimator to a file; see :meth:`rwf.estimators.base.FeatureRegressor.save`.
-
-    A schema says which columns of a table it takes, and scores how it did when it was fitted: with
-    them, the file is that of a :class:`rwf.TableModel`.
-    """
+    """Write a fitted estimator to a file; with a schema, that of a :class:`rwf.TableModel`."""
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not getattr(rwf, name):
         raise UnsavableModelError(

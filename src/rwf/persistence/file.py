@@ -35,22 +35,16 @@ from rwf.data.atomic import replace_file
 from rwf.errors import ModelFileError, NewerModelFileError
 
 MAGIC = b"RWFMODEL"
-VERSION = 2
-"""The version that is written and read."""
+VERSION = 2  # the version that is written and read
 
 PREFIX = struct.Struct("<8sIQ")
-DIGEST = 32
-"""Bytes of SHA-256."""
+DIGEST = 32  # bytes of SHA-256
 
-DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}
-"""What arrays may hold, and how it lies in the file."""
-
-LAYOUTS = ("full", "lower", "upper", "symmetric")
-"""Which entries of an array are in the file: all, or of a square one a triangle."""
+DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}  # in memory, in the file
+LAYOUTS = ("full", "lower", "upper", "symmetric")  # stored are all entries, or a triangle
 
 AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
 
 AGAIN = "The file is damaged, or was not written by rwf: save the model again."
 
@@ -61,19 +55,12 @@ def _damaged(what: str) -> ModelFileError:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """How one array lies in the file.
+    """How one array lies in the file."""
 
-    Args:
-        dtype: one of :data:`DTYPES`.
-        shape: of the array.
-        order: "C" or "F", as in memory, so that products are the same to the last bit.
-        layout: one of :data:`LAYOUTS`, of the array in C's order, or else of its transpose.
-    """
-
-    dtype: str
+    dtype: str  # one of DTYPES
     shape: tuple[int, ...]
-    order: str
-    layout: str
+    order: str  # "C" or "F", as in memory, so that products are the same to the last bit
+    layout: str  # one of LAYOUTS, of the array in C's order or else of its transpose
 
     @classmethod
     def of(cls, array: AnyArray) -> Self:
@@ -229,15 +216,13 @@ class _Reader:
         if self._left < PREFIX.size:
             raise _damaged(f"{self._path} has only {self._size} bytes")
         _, version, length = PREFIX.unpack(self._take(PREFIX.size).tobytes())
-        if version > VERSION:
-            raise NewerModelFileError(
+        if version not in (0, VERSION):
+            other, remedy = ModelFileError, "load it with the rwf that wrote it, or fit again"
+            if version > VERSION:
+                other, remedy = NewerModelFileError, "install a newer rwf, or save it with this one"
+            raise other(
                 f"{self._path} has version {version} of the format, and this rwf reads version "
-                f"{VERSION}: install a newer rwf, or save the model with this one."
-            )
-        if 0 < version < VERSION:
-            raise ModelFileError(
-                f"{self._path} has version {version} of the format, and this rwf reads version "
-                f"{VERSION}: load it with the rwf that wrote it, or fit the model again."
+                f"{VERSION}: {remedy}."
             )
         if version < 1 or length > self._left:
             raise _damaged(

@@ -1,7 +1,4 @@
-"""The classes that a model file may hold: with their annotated fields, this is the format.
-
-A change of a field that older readers do not understand is a new version of the format.
-"""
+"""The classes that a model file may hold: with their annotated fields, this is the format."""
 
 from __future__ import annotations
 

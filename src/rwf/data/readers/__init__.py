@@ -1,16 +1,12 @@
-"""Sources of rows that are not arrays in memory: files, memory maps, functions, a Dask cluster.
-
-A :class:`Reader` can be read again and again, a piece at a time; sums over its rows, samples of
-them and predictions are its methods.
-"""
+"""Sources of rows that are not arrays in memory: files, memory maps, functions, a Dask cluster."""
 
 from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader
-from rwf.data.readers.blocks import BlockReader, Blocks
-from rwf.data.readers.collections import Collection, is_collection
+from rwf.data.readers.blocks import BlockReader
+from rwf.data.readers.collections import is_collection
 from rwf.data.readers.dask import DaskReader
 from rwf.data.readers.dataframes import columns_of, is_dataframe, values_of
-from rwf.data.readers.files import LoadedTable, TableFile
+from rwf.data.readers.files import LoadedTable
 from rwf.data.readers.formats import FORMATS, open_table
 from rwf.data.readers.open import Data, Targets, names_of, open_inputs, open_rows
 from rwf.data.readers.table import TableReader
@@ -19,13 +15,10 @@ __all__ = [
     "FORMATS",
     "ArrayReader",
     "BlockReader",
-    "Blocks",
-    "Collection",
     "DaskReader",
     "Data",
     "LoadedTable",
     "Reader",
-    "TableFile",
     "TableReader",
     "Targets",
     "columns_of",

@@ -9,35 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
-from rwf.data.readers.base import SPACED_ROWS, Reader, checked, digest, piece_rows
+from rwf.data.readers.base import SPACED_ROWS, Reader, RowLayout, checked, digest, piece_rows
 from rwf.data.rows import Block
 
 
 @dataclass(frozen=True)
 class ArrayReader(Reader):
-    """Rows of arrays of any numbers.
+    """Rows of arrays of any numbers."""
 
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n,) or (n, k); shape (n, 0) if there are none.
-        weights: how many times each row counts, shape (n,), or ``None``.
-    """
-
-    X: NDArray[np.generic]
-    y: NDArray[np.generic]
-    weights: Array | None = None
+    X: NDArray[np.generic]  # shape (n, d)
+    y: NDArray[np.generic]  # shape (n,) or (n, k); (n, 0) if there are no targets
+    weights: Array | None = None  # how many times each row counts, shape (n,)
 
     @property
-    def n_inputs(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def n_outputs(self) -> int:
-        return 1 if self.y.ndim == 1 else int(self.y.shape[1])
-
-    @property
-    def single_output(self) -> bool:
-        return self.y.ndim == 1
+    def layout(self) -> RowLayout:
+        single = self.y.ndim == 1
+        return RowLayout(self.X.shape[1], 1 if single else self.y.shape[1], single)
 
     @property
     def n_rows(self) -> int:

@@ -5,37 +5,37 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rwf._types import Array
+from rwf._types import Array, FloatArray, IntArray
 from rwf.data.progress import Progress, silent
-from rwf.data.rows import Block, RowSum, Sum, block_rows, joined, resized, wrong_weight
-from rwf.data.stream import NO_WEIGHT, PartialSums, sample_blocks, sum_blocks
+from rwf.data.rows import Block, RowSum, Sum, block_rows, check_weights, joined, resized
+from rwf.data.stream import NO_WEIGHT, Stream, sample_blocks, sum_blocks
 from rwf.errors import NoSuchColumnError
 
-PIECE_BYTES = 8 * 2**20
-"""Memory for rows that are read together."""
-
-SMALL = 2**28
-"""Bytes of rows up to which a file is read into memory and fitted as an array is."""
-
-IN_MEMORY = 2**30
-"""Bytes of rows that are read into memory, at most, where a model needs all of them at once."""
-
-DIGEST = 16
-"""Characters of a checksum."""
-
-SPACED_ROWS = 1000
-"""Rows, evenly spaced, in the fingerprint of rows in memory."""
-
-LISTED = 30
-"""Names that an error lists, at most."""
+PIECE_BYTES = 8 * 2**20  # memory for rows that are read together
+SMALL = 2**28  # bytes of rows up to which a file is read into memory and fitted as an array is
+IN_MEMORY = 2**30  # most bytes of rows that are read where a model needs all of them at once
+DIGEST = 16  # characters of a checksum
+SPACED_ROWS = 1000  # rows, evenly spaced, in the fingerprint of rows in memory
+LISTED = 30  # names that an error lists, at most
 
 Results: TypeAlias = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """The columns of rows."""
+
+    n_inputs: int
+    n_outputs: int
+    single_output: bool = True  # whether y is one column, and not a table of one
+    names: tuple[str, ...] | None = None  # of the inputs, if they have any
 
 
 class Reader(ABC):
@@ -46,26 +46,19 @@ class Reader(ABC):
     this machine overrides these to bring the work to its rows.
     """
 
-    always_streams: ClassVar[bool] = False
-    """Whether few rows, too, are fitted as a stream."""
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Names of the input columns, if they have any."""
-        return None
+    always_streams: ClassVar[bool] = False  # whether few rows, too, are fitted as a stream
 
     @property
     @abstractmethod
-    def n_inputs(self) -> int: ...
+    def layout(self) -> RowLayout: ...
 
     @property
-    @abstractmethod
-    def n_outputs(self) -> int: ...
+    def n_inputs(self) -> int:
+        return self.layout.n_inputs
 
     @property
-    @abstractmethod
-    def single_output(self) -> bool:
-        """Whether the target is one column, and not a table of one."""
+    def n_outputs(self) -> int:
+        return self.layout.n_outputs
 
     @property
     def n_rows(self) -> int | None:
@@ -80,22 +73,9 @@ class Reader(ABC):
     def fingerprint(self) -> dict[str, str]:
         """What tells these rows from others, found without reading all of them."""
 
-    def sum(
-        self,
-        row_sum: RowSum[Sum],
-        n_rows: int | None = None,
-        progress: Progress = silent,
-        partial_sums: PartialSums | None = None,
-    ) -> Sum:
-        """The sum over all rows.
-
-        Args:
-            row_sum: what is added up.
-            n_rows: the number of rows, if it is known; another number is an error.
-            progress: called with a line of text now and then.
-            partial_sums: keeps unfinished sums, if given.
-        """
-        return sum_blocks(self, row_sum, n_rows, progress, partial_sums)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream | None = None) -> Sum:
+        """The sum over all rows; a stream of them says where progress and partial sums go."""
+        return sum_blocks(stream or Stream(self), row_sum)
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent
@@ -104,11 +84,9 @@ class Reader(ABC):
         return sample_blocks(self, size, rng, progress)
 
     def map(self, function: Callable[[Array], Results], example: Array) -> Results:
-        """The results of a function of inputs, which gives arrays with a row for each of theirs.
+        """The results of a function of blocks of inputs, with a row for each of theirs.
 
-        Args:
-            function: is called with one block of inputs at a time.
-            example: one row of inputs, by which a lazy source finds the shapes of the results.
+        By ``example``, one row of inputs, a lazy source finds the shapes of the results.
         """
         blocks = resized(self.read(), block_rows(self.n_inputs))
         found = [function(block.X) for block in blocks]
@@ -117,11 +95,7 @@ class Reader(ABC):
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
     def read_all(self, why: str | None = None) -> Block:
-        """All rows in memory.
-
-        Args:
-            why: what needs them; more than :data:`IN_MEMORY` bytes of them are refused then.
-        """
+        """All rows in memory; at most :data:`IN_MEMORY` bytes if it is said what needs them."""
         rows = self._read_up_to(None if why is None else IN_MEMORY)
         if rows is None:
             raise ValueError(
@@ -170,22 +144,10 @@ def checked(
     inputs: Sequence[str] | None = None,
     targets: Sequence[str] | None = None,
 ) -> Block:
-    """Rows, all finite, with weights that can be used.
-
-    Args:
-        X: inputs, shape (n, d).
-        y: targets, shape (n, k).
-        weights: shape (n,).
-        place: where one of the rows is, for errors.
-        inputs: names of the input columns, if they have any.
-        targets: the same for targets.
-    """
+    """Rows, all finite, with usable weights; errors name the place of a row, and its column."""
     columns = ((X, inputs, "column"), (y, targets, "target"), (weights[:, None], None, "weight"))
     for values, names, what in columns:
-        with np.errstate(over="ignore", invalid="ignore"):
-            fine = np.isfinite(values.sum())
-        if not fine and not np.isfinite(values).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        for row, column in non_finite(values)[:1]:
             label = what if what == "weight" else f"{what} {column}"
             label = label if names is None else f"column {names[column]!r}"
             fault = "a missing value or NaN" if np.isnan(values[row, column]) else "infinity"
@@ -193,14 +155,22 @@ def checked(
                 f"{place(row)}, {label}: {fault}. Drop such rows, or fill them in, for "
                 "example with sklearn.impute.SimpleImputer."
             )
-    wrong = wrong_weight(weights)
-    if wrong is not None:
-        row, fault = wrong
-        raise ValueError(
-            f"{place(row)}: the weight {weights[row]:.3g} is {fault}. A weight says how many "
-            "times a row counts: use zero to leave a row out."
-        )
+    check_weights(weights, lambda row: f"{place(row)}: the weight")
     return Block(X, y, weights)
+
+
+def non_finite(values: FloatArray) -> IntArray:
+    """Row and column of every NaN and infinity, shape (count, 2)."""
+    # The sum is finite unless an entry is not, or it overflows; only then look closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return np.empty((0, 2), dtype=np.intp)
+    return np.argwhere(~np.isfinite(values))
+
+
+def row_place(where: object, first: int, row: int) -> str:
+    """The place of a row after the first, for errors."""
+    return f"{where}, row {first + row} (the first is 0)"
 
 
 def as_numbers(values: ArrayLike, what: str) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rwf._types import Array
-from rwf.data.readers.base import Reader, as_numbers, checked, digest_of, skipped
+from rwf.data.readers.base import Reader, RowLayout, as_numbers, checked, digest_of, skipped
 from rwf.data.rows import Block
 
 Item: TypeAlias = ArrayLike | tuple[ArrayLike, ...]
@@ -24,19 +24,13 @@ ONE_SHOT = (
 
 @dataclass(frozen=True)
 class BlockReader(Reader):
-    """Rows of blocks.
-
-    Args:
-        blocks: a function that returns a new iterator, or something that can be iterated anew.
-        x_shape: the shape of one row of X, (d,).
-        y_shape: the shape of one row of y: () or (k,), or (0,) if only inputs are wanted.
-    """
+    """Rows of blocks."""
 
     always_streams: ClassVar[bool] = True
 
-    blocks: Blocks
-    x_shape: tuple[int, ...]
-    y_shape: tuple[int, ...]
+    blocks: Blocks  # a function that returns a new iterator, or an iterable
+    x_shape: tuple[int, ...]  # of one row of X, (d,)
+    y_shape: tuple[int, ...]  # of one row of y: () or (k,), or (0,) without targets
 
     @classmethod
     def of(cls, blocks: Blocks, *, targets: bool) -> BlockReader:
@@ -56,16 +50,9 @@ class BlockReader(Reader):
         return cls(blocks, X.shape[1:], y.shape[1:])
 
     @property
-    def n_inputs(self) -> int:
-        return self.x_shape[0]
-
-    @property
-    def n_outputs(self) -> int:
-        return 1 if self.single_output else self.y_shape[0]
-
-    @property
-    def single_output(self) -> bool:
-        return self.y_shape == ()
+    def layout(self) -> RowLayout:
+        single = self.y_shape == ()
+        return RowLayout(self.x_shape[0], 1 if single else self.y_shape[0], single)
 
     def read(self, start: int = 0) -> Iterator[Block]:
         found = (self._block(item, index) for index, item in enumerate(_passed(self.blocks)))

@@ -1,7 +1,4 @@
-"""Dask's collections and their partitions.
-
-Collections are recognised by what they can do, so that Dask is not imported to tell them.
-"""
+"""Dask's collections, recognised by their methods, so that Dask is not imported; partitions."""
 
 from __future__ import annotations
 
@@ -18,38 +15,21 @@ if TYPE_CHECKING:
 
 
 class Collection(Protocol):
-    """What Dask's arrays, dataframes and series have in common."""
+    """A Dask array, dataframe or series; chunks are of arrays, names of dataframes."""
 
-    @property
-    def ndim(self) -> int: ...
+    ndim: int
+    shape: tuple[int, ...]
+    chunks: tuple[tuple[float, ...], ...]
+    columns: Sequence[str]
+    index: Collection
 
     def __dask_graph__(self) -> object: ...
 
+    def __getitem__(self, names: list[str]) -> Collection: ...
+
+    def rechunk(self, chunks: dict[int, int | tuple[float, ...]]) -> Collection: ...
+
     def to_delayed(self) -> Sequence[Delayed]: ...
-
-
-class ArrayCollection(Collection, Protocol):
-    """A Dask array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def chunks(self) -> tuple[tuple[float, ...], ...]: ...
-
-    def rechunk(self, chunks: dict[int, int | tuple[float, ...]]) -> ArrayCollection: ...
-
-
-class FrameCollection(Collection, Protocol):
-    """A Dask dataframe."""
-
-    @property
-    def columns(self) -> Sequence[str]: ...
-
-    @property
-    def index(self) -> Collection: ...
-
-    def __getitem__(self, names: list[str]) -> FrameCollection: ...
 
 
 def is_collection(X: object) -> TypeGuard[Collection]:
@@ -57,11 +37,11 @@ def is_collection(X: object) -> TypeGuard[Collection]:
     return hasattr(type(X), "__dask_graph__")
 
 
-def is_array(X: Collection) -> TypeGuard[ArrayCollection]:
+def is_array(X: Collection) -> bool:
     return hasattr(X, "chunks") and hasattr(X, "rechunk")
 
 
-def is_dataframe(X: Collection) -> TypeGuard[FrameCollection]:
+def is_dataframe(X: Collection) -> bool:
     return hasattr(X, "divisions") and hasattr(X, "columns") and X.ndim == 2
 
 
@@ -85,7 +65,7 @@ def input_partitions(
     return None, _lengths(X), parts, tuple(parts)
 
 
-def _lengths(X: ArrayCollection) -> tuple[int, ...] | None:
+def _lengths(X: Collection) -> tuple[int, ...] | None:
     """Rows of every partition of an array, if they are known."""
     found = X.chunks[0]
     return None if any(math.isnan(length) for length in found) else tuple(map(int, found))

@@ -12,8 +12,7 @@ from rwf.data.readers.files import TableFile, arrow, distinct_names, errors_name
 if TYPE_CHECKING:
     import pyarrow
 
-CSV_BYTES = 4 * 2**20
-"""Bytes of a CSV file that are parsed together. Types are guessed by the first so many."""
+CSV_BYTES = 4 * 2**20  # parsed together; types are guessed by the first so many
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Rows of Dask arrays and dataframes: partitions that are computed on the cluster.
-
-Dask is imported only when one of its collections is given.
-"""
+"""Rows of Dask arrays and dataframes: partitions that are computed on the cluster."""
 
 from __future__ import annotations
 
@@ -14,62 +11,47 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.progress import Progress, silent
-from rwf.data.readers.base import Reader, Results, as_numbers, checked, digest, digest_of, skipped
-from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
-from rwf.data.readers.dask_tasks import (
-    computed,
-    map_partitions,
-    sample_partitions,
-    sum_partitions,
+from rwf.data.readers.base import (
+    Reader,
+    Results,
+    RowLayout,
+    as_numbers,
+    checked,
+    digest,
+    digest_of,
+    row_place,
+    skipped,
 )
+from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
+from rwf.data.readers.dask_tasks import computed, map_partitions, sample_partitions, sum_partitions
 from rwf.data.rows import Block, RowSum, Sum, joined
-from rwf.data.stream import PartialSums
+from rwf.data.stream import Stream
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-AT_ONCE = 8
-"""Partitions that are computed together where all rows are read."""
+AT_ONCE = 8  # partitions that are computed together where all rows are read
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Which columns of a partition are what; where they have no names, all of them.
+class _Partition(RowLayout):
+    """Which columns of a partition are what; where they have no names, all of them."""
 
-    Args:
-        inputs: names of columns.
-        targets: names of columns, if these are in the same dataframe as inputs.
-        weight: the same.
-        n_inputs: columns of X.
-        n_outputs: columns of y.
-        single_output: whether the target is one column, and not a table of one.
-    """
-
-    inputs: tuple[str, ...] | None
-    targets: tuple[str, ...]
-    weight: str | None
-    n_inputs: int
-    n_outputs: int
-    single_output: bool
+    inputs: tuple[str, ...] | None = None  # names of columns
+    targets: tuple[str, ...] = ()  # names of columns, if they are in the same dataframe as inputs
+    weight: str | None = None  # the same
 
 
 @dataclass(frozen=True)
 class DaskReader(Reader):
-    """Rows of collections that have the same partitions.
-
-    Args:
-        layout: which columns are what.
-        parts: inputs of every partition, then its targets and weights, if they are separate.
-        known: rows of every partition, if that is known without computing them.
-        index: what to count otherwise.
-    """
+    """Rows of collections that have the same partitions."""
 
     always_streams: ClassVar[bool] = True
 
-    layout: _Layout
-    parts: tuple[tuple[Delayed | None, ...], ...]
-    known: tuple[int, ...] | None
-    index: tuple[Delayed, ...]
+    partition: _Partition
+    parts: tuple[tuple[Delayed | None, ...], ...]  # X, y, weights of every partition
+    known: tuple[int, ...] | None  # rows of partitions, if known without computing them
+    index: tuple[Delayed, ...]  # what to count otherwise
 
     @classmethod
     def of(
@@ -79,50 +61,32 @@ class DaskReader(Reader):
         weights: Collection | str | None = None,
         names: Sequence[str] | None = None,
     ) -> DaskReader:
-        """A reader of a collection.
-
-        Args:
-            X: inputs; a dataframe may hold targets and weights as well.
-            y: targets, or the name of their column, or several names.
-            weights: how many times each row counts, or the name of a column.
-            names: the input columns of a dataframe; ``None`` for all that are left.
-        """
+        """A reader of a collection; a dataframe X may hold named targets and weights as well."""
         targets: tuple[str, ...] = ()
         if isinstance(y, Sequence):
             targets = (y,) if isinstance(y, str) else tuple(y)
             n_outputs, single = len(targets), isinstance(y, str)
         else:
-            n_outputs = 1 if y.ndim == 1 else int(y.shape[1])  # type: ignore[attr-defined]
+            n_outputs = 1 if y.ndim == 1 else int(y.shape[1])
             single = y.ndim == 1
         weight = weights if isinstance(weights, str) else None
         others = (*targets, *([weight] if weight else []))
         columns, known, inputs, index = input_partitions(X, names, others)
-        n_inputs = int(X.shape[1]) if columns is None else len(columns)  # type: ignore[attr-defined]
+        n_inputs = int(X.shape[1]) if columns is None else len(columns)
         parts: list[Sequence[Delayed | None]] = [inputs]
         for part, what in ((y, "y"), (weights, "sample_weight")):
             if isinstance(part, Sequence) or part is None:
                 parts.append([None] * len(inputs))
             else:
                 parts.append(aligned_partitions(part, known, len(inputs), what))
-        layout = _Layout(columns, targets, weight, n_inputs, n_outputs, single)
+        named = columns is not None and all(isinstance(name, str) for name in columns)
+        shown = columns if named else None
+        layout = _Partition(n_inputs, n_outputs, single, shown, columns, targets, weight)
         return cls(layout, tuple(zip(*parts, strict=True)), known, index)
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        names = self.layout.inputs
-        return names if names and all(isinstance(name, str) for name in names) else None
-
-    @property
-    def n_inputs(self) -> int:
-        return self.layout.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        return self.layout.n_outputs
-
-    @property
-    def single_output(self) -> bool:
-        return self.layout.single_output
+    def layout(self) -> RowLayout:
+        return self.partition
 
     @property
     def n_rows(self) -> int | None:
@@ -143,7 +107,7 @@ class DaskReader(Reader):
         from dask import delayed
 
         return tuple(
-            delayed(functools.partial(_block, self.layout, number))(*part)
+            delayed(functools.partial(_block, self.partition, number))(*part)
             for number, part in enumerate(self.parts)
         )
 
@@ -155,14 +119,8 @@ class DaskReader(Reader):
         )
         return skipped(cast(Iterator[Block], found), start)
 
-    def sum(
-        self,
-        row_sum: RowSum[Sum],
-        n_rows: int | None = None,
-        progress: Progress = silent,
-        partial_sums: PartialSums | None = None,
-    ) -> Sum:
-        return sum_partitions(self.blocks, row_sum, progress, partial_sums)
+    def sum(self, row_sum: RowSum[Sum], stream: Stream | None = None) -> Sum:
+        return sum_partitions(self.blocks, row_sum, stream or Stream(self))
 
     def sample(
         self, size: int, rng: np.random.Generator, progress: Progress = silent
@@ -188,7 +146,7 @@ class DaskReader(Reader):
         }
 
 
-def _block(layout: _Layout, number: int, X: object, y: object, weights: object) -> Block:
+def _block(layout: _Partition, number: int, X: object, y: object, weights: object) -> Block:
     """The rows of a partition, on the worker that has it."""
     where = f"partition {number}"
     inputs = _table(X, layout.inputs, f"{where}, X")
@@ -205,14 +163,8 @@ def _block(layout: _Layout, number: int, X: object, y: object, weights: object) 
             f"{where} has {n} rows of X, y of shape {outputs.shape} and weights of shape "
             f"{times.shape}: give one target and one weight for each row."
         )
-    return checked(
-        inputs,
-        outputs,
-        times,
-        lambda row: f"{where}, row {row} (the first is 0)",
-        layout.inputs,
-        layout.targets or None,
-    )
+    place = functools.partial(row_place, where, 0)
+    return checked(inputs, outputs, times, place, layout.inputs, layout.targets or None)
 
 
 def _table(values: object, names: Sequence[str] | None, what: str) -> Array:

@@ -19,38 +19,27 @@ from rwf._types import Array
 from rwf.data.progress import Progress, ProgressMeter
 from rwf.data.readers.base import Results
 from rwf.data.rows import Block, RowSum, Sum, joined, sampling_keys
-from rwf.data.stream import Entry, PartialSums, drawn
+from rwf.data.stream import Entry, Stream, drawn
 from rwf.linalg.threads import one_thread
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-FAN_IN = 8
-"""Sums that are added at a time."""
-
-DISCARDED = 2**20
-"""Random numbers that are drawn at a time, to reach those of the next partition."""
-
-GRAPH_BYTES = "1GiB"
-"""Size of a graph above which Dask warns: the model is in it, once."""
-
-Candidates: TypeAlias = tuple[Block, Array]
-"""Rows of a sample, and their keys."""
+FAN_IN = 8  # sums that are added at a time
+DISCARDED = 2**20  # random numbers that are drawn at a time, to reach those of the next partition
+GRAPH_BYTES = "1GiB"  # size of a graph above which Dask warns: the model is in it, once
+Candidates: TypeAlias = tuple[Block, Array]  # rows of a sample, and their keys
 
 
-def sum_partitions(
-    blocks: Sequence[Delayed],
-    row_sum: RowSum[Sum],
-    progress: Progress,
-    partial_sums: PartialSums | None,
-) -> Sum:
+def sum_partitions(blocks: Sequence[Delayed], row_sum: RowSum[Sum], stream: Stream) -> Sum:
     """The sum over the rows of all partitions; it is kept once it is complete."""
     from dask import delayed
 
+    partial_sums = stream.partial_sums
     known = None if partial_sums is None else partial_sums.recall(row_sum.name)
     if known is not None and known.done:
         return row_sum.from_arrays(known.sums)
-    meter, rule = ProgressMeter(row_sum.name, None, progress), _shared(row_sum)
+    meter, rule = ProgressMeter(row_sum.name, None, stream.progress), _shared(row_sum)
     parts = [delayed(_sums)(rule, block) for block in blocks]
     (found,) = computed([_tree(lambda *sums: delayed(_added)(rule, *sums), parts)])
     sums, rows = cast(tuple[dict[str, Array], int], found)
@@ -120,10 +109,7 @@ def computed(tasks: Sequence[Delayed]) -> tuple[object, ...]:
 
 
 def _shared(value: object) -> Delayed:
-    """A value that all tasks need: in the graph, and on every worker, once.
-
-    Unlike scattered data it can be made again if the workers that had it are lost.
-    """
+    """A value for all tasks, once in the graph, from which a lost worker is replaced."""
     import cloudpickle
     from dask import delayed
 

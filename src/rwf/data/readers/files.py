@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-ENDS = 2**16
-"""Bytes at both ends of a file that are in its fingerprint."""
+ENDS = 2**16  # bytes at both ends of a file that are in its fingerprint
 
 
 def arrow(name: str = "") -> ModuleType:
@@ -37,9 +36,7 @@ def arrow(name: str = "") -> ModuleType:
 class TableFile(ABC):
     """One file of a table. A file format is a subclass, in :data:`rwf.data.readers.FORMATS`."""
 
-    typed: ClassVar[bool] = True
-    """Whether columns have types; else numbers may be meant as categories."""
-
+    typed: ClassVar[bool] = True  # else numbers may be meant as categories
     path: Path
 
     @property
@@ -55,13 +52,7 @@ class TableFile(ABC):
     def batches(
         self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Some columns of the rows from row ``start`` on.
-
-        Args:
-            columns: their names.
-            start: the first row.
-            categorical: columns that are read as strings, where the file has no types.
-        """
+        """Some columns from row ``start`` on; a file without types reads categories as strings."""
 
     def content(self) -> str:
         """What tells the file from others, found without reading all of it."""
@@ -127,13 +118,7 @@ def distinct_names(schema: pyarrow.Schema, path: Path) -> pyarrow.Schema:
 def is_number(dtype: pyarrow.DataType) -> bool:
     """Whether a column of this type holds numbers, truth values, or nothing at all."""
     types = arrow().types
-    kinds = (
-        types.is_integer,
-        types.is_floating,
-        types.is_boolean,
-        types.is_decimal,
-        types.is_null,
-    )
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(is_kind(dtype) for is_kind in kinds)
 
 

@@ -19,23 +19,15 @@ from rwf.data.readers.table import TableReader
 Data: TypeAlias = ArrayLike | os.PathLike[str] | Blocks | Collection | Reader
 """Rows: an array or a dataframe, the path of a table, blocks, or a Dask array or dataframe."""
 
-Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection
-"""Targets, or the names of their columns."""
+Targets: TypeAlias = ArrayLike | str | Sequence[str] | Collection  # or names of columns
 
 
 def open_rows(
-    X: Data,
-    y: Targets | None,
-    sample_weight: Targets | None,
-    names: Sequence[str] | None,
+    X: Data, y: Targets | None, sample_weight: Targets | None, names: Sequence[str] | None
 ) -> Reader | None:
     """A reader of rows that need not be in memory; ``None`` for arrays and dataframes.
 
-    Args:
-        X: inputs, or a source of everything.
-        y: targets or their names.
-        sample_weight: weights, or the name of their column.
-        names: input columns that are wanted; ``None`` for all that are left.
+    With names of columns for y and the weights, the inputs are those named, or all others.
     """
     if is_collection(X):
         return _open_partitions(X, y, sample_weight, names)
@@ -74,11 +66,6 @@ def open_inputs(X: Data, names: Sequence[str] | None) -> Reader | None:
     if is_collection(X):
         return DaskReader.of(X, names=names)
     if _is_path(X):
-        if names is None:
-            raise ValueError(
-                f"the model was fitted to columns without names, so it cannot know which columns "
-                f"of {str(X)!r} it should take: give it an array."
-            )
         return TableReader.of(os.fspath(X), names=names)
     if _is_blocks(X):
         return BlockReader.of(X, targets=False)

@@ -6,12 +6,19 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, checked, inputs_among, require_columns, skipped
+from rwf.data.readers.base import (
+    Reader,
+    RowLayout,
+    checked,
+    inputs_among,
+    require_columns,
+    row_place,
+    skipped,
+)
 from rwf.data.readers.files import TableFile, is_number, values_in
 from rwf.data.readers.formats import open_table
 from rwf.data.rows import Block
@@ -19,19 +26,14 @@ from rwf.data.rows import Block
 if TYPE_CHECKING:
     import pyarrow
 
-Place = Callable[[int], str]
-"""Where a row is, for errors."""
+Place = Callable[[int], str]  # where a row is, for errors
 
 
 @dataclass(frozen=True)
 class FilesReader(Reader):
-    """Rows of files that are one table; subclasses turn their columns into numbers.
+    """Rows of files that are one table; subclasses turn their columns into numbers."""
 
-    Args:
-        files: in the order of their rows.
-    """
-
-    files: tuple[TableFile, ...]
+    files: tuple[TableFile, ...]  # in the order of their rows
 
     @property
     @abstractmethod
@@ -45,10 +47,6 @@ class FilesReader(Reader):
 
     @abstractmethod
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block: ...
-
-    @property
-    def n_inputs(self) -> int:
-        return len(self.names or ())
 
     @property
     def n_rows(self) -> int | None:
@@ -72,28 +70,21 @@ class FilesReader(Reader):
     def _read(self, file: TableFile, row: int) -> Iterator[Block]:
         for batch in file.batches(self.columns, row, self.categorical):
             if batch.num_rows:
-                yield self._block(batch, functools.partial(_place, file.path, row))
+                yield self._block(batch, functools.partial(row_place, file.path, row))
                 row += batch.num_rows
 
     def fingerprint(self) -> dict[str, str]:
         found = {f"file {file.path.name}": file.content() for file in self.files}
-        return {"columns": ", ".join(self.names or ()), **found}
+        return {"columns": ", ".join(self.layout.names or ()), **found}
 
 
 @dataclass(frozen=True)
 class TableReader(FilesReader):
-    """Rows of a table of numbers.
-
-    Args:
-        files: in the order of their rows.
-        inputs: the input columns.
-        target: the target column, or several; none if only inputs are wanted.
-        weight: the column that says how many times a row counts, if there is one.
-    """
+    """Rows of a table of numbers."""
 
     inputs: tuple[str, ...]
-    target: str | tuple[str, ...]
-    weight: str | None
+    target: str | tuple[str, ...]  # one column or several; () if only inputs are wanted
+    weight: str | None  # the column that says how many times a row counts
 
     @classmethod
     def of(
@@ -103,10 +94,7 @@ class TableReader(FilesReader):
         weight: str | None = None,
         names: Sequence[str] | None = None,
     ) -> TableReader:
-        """A reader of a file, of all files in a folder, or of those that a pattern matches.
-
-        Without names, inputs are all columns but targets and weights.
-        """
+        """A reader of a file, folder or pattern; without names, all other columns are inputs."""
         files, target = open_table(path), target if isinstance(target, str) else tuple(target)
         reader = cls(files, (), target, weight)
         inputs = inputs_among(files[0].schema.names, reader.columns, names, str(files[0].path))
@@ -116,8 +104,9 @@ class TableReader(FilesReader):
         return reader
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self.inputs
+    def layout(self) -> RowLayout:
+        single = isinstance(self.target, str)
+        return RowLayout(len(self.inputs), len(self.targets), single, self.inputs)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -126,14 +115,6 @@ class TableReader(FilesReader):
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.inputs, *self.targets, *([] if self.weight is None else [self.weight]))
-
-    @property
-    def n_outputs(self) -> int:
-        return len(self.targets)
-
-    @property
-    def single_output(self) -> bool:
-        return isinstance(self.target, str)
 
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
         d, k = self.n_inputs, self.n_outputs
@@ -159,7 +140,3 @@ def _require_numbers(file: TableFile, columns: Sequence[str]) -> None:
                 f"column {name!r} of {file.path} holds {dtype}, and not numbers. Encode it, for "
                 "example with sklearn.preprocessing.OneHotEncoder, or write the table without it."
             )
-
-
-def _place(path: Path, first: int, row: int) -> str:
-    return f"{path}, row {first + row} (the first is 0)"

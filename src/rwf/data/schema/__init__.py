@@ -1,8 +1,4 @@
-"""Tables with named and categorical columns: which a model takes, and how they become numbers.
-
-What is learned of a table, its categories and the replacements of missing values, is a
-:class:`TableSchema`. With it, an :class:`EncodedReader` gives rows of numbers, as all sources do.
-"""
+"""Tables with named and categorical columns: which a model takes, and how they become numbers."""
 
 from rwf.data.schema.columns import CategoryColumn, NumberColumn, TableSchema, Unknown
 from rwf.data.schema.encoded import EncodedReader, Fold

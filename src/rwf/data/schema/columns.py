@@ -1,8 +1,4 @@
-"""Columns of a table, and the numbers that they become.
-
-Numbers and truth values stay as they are. A categorical column is one-hot encoded, by the
-categories that were seen in the fit.
-"""
+"""Columns of a table as numbers: categories that were seen in the fit are one-hot encoded."""
 
 from __future__ import annotations
 
@@ -22,25 +18,17 @@ from rwf.errors import UnknownCategoryWarning
 if TYPE_CHECKING:
     import pyarrow
 
-Unknown = Literal["error", "zeros"]
-"""A category that was not seen in the fit: an error, or encoded as zeros."""
-
+Unknown = Literal["error", "zeros"]  # how a category is encoded that was not seen in the fit
 Kind = Literal["number", "category"]
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers or truth values.
-
-    Args:
-        name: of the column.
-        dtype: its type in the fit.
-        fill: replaces a missing value; ``None`` if that is an error.
-    """
+    """A column of numbers or truth values."""
 
     name: str
-    dtype: str
-    fill: float | None = None
+    dtype: str  # in the fit
+    fill: float | None = None  # replaces a missing value; None if that is an error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,19 +46,12 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A categorical column.
-
-    Args:
-        name: of the column.
-        dtype: its type in the fit.
-        categories: those seen in the fit, sorted.
-        fill: replaces a missing or empty value; ``None`` if that is an error.
-    """
+    """A categorical column."""
 
     name: str
-    dtype: str
-    categories: tuple[str, ...]
-    fill: str | None = None
+    dtype: str  # in the fit
+    categories: tuple[str, ...]  # those seen in the fit, sorted
+    fill: str | None = None  # replaces a missing or empty value; None if that is an error
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,17 +127,11 @@ def kind_of(dtype: pyarrow.DataType) -> Kind | None:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Which columns of a table a model takes, in which order, and how they become numbers.
+    """Which columns of a table a model takes, in which order, and how they become numbers."""
 
-    Args:
-        columns: the inputs.
-        target: the column of y; ``None`` if it is not known.
-        weight: the column that says how many times a row counts, if there is one.
-    """
-
-    columns: tuple[NumberColumn | CategoryColumn, ...]
-    target: str | None
-    weight: str | None = None
+    columns: tuple[NumberColumn | CategoryColumn, ...]  # the inputs
+    target: str | None  # the column of y; None if it is not known
+    weight: str | None = None  # the column that says how many times a row counts
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, checked, digest, skipped
+from rwf.data.readers.base import Reader, RowLayout, checked, digest, skipped
 from rwf.data.readers.files import values_in
 from rwf.data.readers.formats import open_table
 from rwf.data.readers.table import FilesReader, Place
@@ -18,26 +18,16 @@ from rwf.data.schema.columns import TableSchema, Unknown
 if TYPE_CHECKING:
     import pyarrow
 
-FOLDS = 5
-"""Parts into which rows are dealt."""
-
-PERIOD = 2000
-"""Groups of rows after which they are dealt alike."""
+FOLDS = 5  # parts into which rows are dealt
+PERIOD = 2000  # groups of rows after which they are dealt alike
 
 
 @dataclass(frozen=True)
 class EncodedReader(FilesReader):
-    """Rows of a table, encoded by its schema.
-
-    Args:
-        files: in the order of their rows.
-        schema: how columns become numbers.
-        targets: whether the target and weights are wanted, too.
-        unknown: how a category is encoded that was not seen in the fit.
-    """
+    """Rows of a table, encoded by its schema."""
 
     schema: TableSchema
-    targets: bool
+    targets: bool  # whether the target and weights are wanted, too
     unknown: Unknown = "error"
 
     @classmethod
@@ -51,8 +41,9 @@ class EncodedReader(FilesReader):
         return cls(files, schema, targets, unknown)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self.schema.names
+    def layout(self) -> RowLayout:
+        names = self.schema.names
+        return RowLayout(len(names), int(self.targets), names=names)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -62,14 +53,6 @@ class EncodedReader(FilesReader):
     def categorical(self) -> tuple[str, ...]:
         return self.schema.categorical
 
-    @property
-    def n_outputs(self) -> int:
-        return int(self.targets)
-
-    @property
-    def single_output(self) -> bool:
-        return True
-
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
         X, schema, n = self.schema.encode(batch, place, self.unknown), self.schema, batch.num_rows
         y, weights = np.empty((n, 0)), np.ones(n)
@@ -77,7 +60,7 @@ class EncodedReader(FilesReader):
             y = values_in(batch.column(schema.target))[:, None]
         if self.targets and schema.weight is not None:
             weights = values_in(batch.column(schema.weight))
-        return checked(X, y, weights, place, self.names, [str(schema.target)])
+        return checked(X, y, weights, place, schema.names, [str(schema.target)])
 
     def fingerprint(self) -> dict[str, str]:
         return {**super().fingerprint(), "schema": digest([repr(self.schema).encode()])}
@@ -89,40 +72,21 @@ class Fold(Reader):
 
     Every five consecutive rows are dealt to the folds at random, so folds are equally large, and do
     not depend on the pieces that a source gives.
-
-    Args:
-        reader: the source.
-        index: the fold.
-        held: whether its rows are wanted, or all others.
-        seed: of the random deal.
     """
 
     reader: Reader
     index: int
-    held: bool
-    seed: int = 0
+    held: bool  # whether rows of the fold are wanted, or all others
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        return self.reader.names
-
-    @property
-    def n_inputs(self) -> int:
-        return self.reader.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        return self.reader.n_outputs
-
-    @property
-    def single_output(self) -> bool:
-        return self.reader.single_output
+    def layout(self) -> RowLayout:
+        return self.reader.layout
 
     def read(self, start: int = 0) -> Iterator[Block]:
         return skipped(self._chosen(), start)
 
     def _chosen(self) -> Iterator[Block]:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(0)
         dealt = rng.permuted(np.tile(np.arange(FOLDS), (PERIOD, 1)), axis=1).ravel()
         row = 0
         for piece in self.reader.read():
@@ -133,4 +97,4 @@ class Fold(Reader):
                 yield piece.part(chosen)
 
     def fingerprint(self) -> dict[str, str]:
-        return {**self.reader.fingerprint(), "fold": f"{self.index}, {self.held}, {self.seed}"}
+        return {**self.reader.fingerprint(), "fold": f"{self.index}, {self.held}"}

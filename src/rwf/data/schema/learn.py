@@ -25,14 +25,9 @@ from rwf.errors import NoSuchColumnError
 if TYPE_CHECKING:
     import pyarrow
 
-Missing = Literal["error", "impute"]
-"""A missing value: an error, or replaced by the median or the most frequent category."""
-
-MOST_CATEGORIES = 200
-"""Categories of one column; one with more is an identifier, or prose."""
-
-MEDIAN_ROWS = 2**17
-"""Rows for medians; of more rows, a sample."""
+Missing = Literal["error", "impute"]  # by the median, or the most frequent category
+MOST_CATEGORIES = 200  # categories of one column; one with more is an identifier, or prose
+MEDIAN_ROWS = 2**17  # rows for medians; of more rows, a sample
 
 
 def learn_schema(
@@ -42,15 +37,7 @@ def learn_schema(
     weight: str | None = None,
     missing: Missing = "error",
 ) -> TableSchema:
-    """Learn the columns: in one pass, if some are categorical or missing values are replaced.
-
-    Args:
-        files: of the table.
-        target: the column of y.
-        features: input columns, in the order of the model; ``None`` for all others.
-        weight: the column that says how many times a row counts.
-        missing: whether missing values are errors, or replaced.
-    """
+    """Learn the columns: in one pass, if some are categorical or missing values are replaced."""
     if missing not in ("error", "impute"):
         raise ValueError(f"missing={missing!r} is unknown: use 'error' or 'impute'.")
     schema, where = files[0].schema, str(files[0].path)

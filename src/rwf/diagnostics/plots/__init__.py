@@ -9,9 +9,7 @@ from rwf.diagnostics.plots.models import (
 from rwf.diagnostics.plots.predictions import (
     BLACK,
     BLUE,
-    BOUND_STYLES,
     GREEN,
-    GREY,
     VERMILION,
     calibration,
     error_by_atoms,
@@ -23,9 +21,7 @@ from rwf.diagnostics.plots.predictions import (
 __all__ = [
     "BLACK",
     "BLUE",
-    "BOUND_STYLES",
     "GREEN",
-    "GREY",
     "VERMILION",
     "calibration",
     "error_by_atoms",

@@ -1,4 +1,9 @@
-"""Pictures of a model's decomposition over scale and place, and of its learned prior."""
+"""Pictures of a model's decomposition over scale and place, and of its learned prior.
+
+Each draws one output of a regressor, at places x in increasing order or over the range of its
+atoms, on the Axes given or the current ones. All but :func:`prior_deviations` need the prior
+"multiscale", "adaptive" or "random_features".
+"""
 
 from __future__ import annotations
 
@@ -18,30 +23,17 @@ if TYPE_CHECKING:
 
     from rwf.estimators.base import FeatureRegressor
 
-POINTS, PIXELS = 600, 160
-"""Default resolution of a line and of a map: about the pixels of a figure."""
-
-DECADES = 1.5
-"""Decades of amplitude that the colours of a scalogram span: less is not visible in f."""
+POINTS, PIXELS = 600, 160  # default resolution of a line and of a map: about the pixels of a figure
+DECADES = 1.5  # decades of amplitude that the colours of a scalogram span: less is not visible in f
 
 
 def scalogram(
-    model: FeatureRegressor,
-    x: Array | None = None,
-    *,
-    output: int = 0,
-    ax: Axes | None = None,
+    model: FeatureRegressor, x: Array | None = None, *, output: int = 0, ax: Axes | None = None
 ) -> Axes:
     """The amplitude of f by scale and place, for one input column.
 
     The colour is the amplitude that atoms of a scale have together around a place, the root of
     their energy, on a logarithmic scale; fine scales are above, as in spectra of wavelets.
-
-    Args:
-        model: fitted with prior "multiscale", "adaptive" or "random_features".
-        x: places in increasing order, shape (n,); ``None`` takes the range of the atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
     """
     from matplotlib.colors import LogNorm
 
@@ -75,13 +67,8 @@ def local_scales(
 ) -> Axes:
     """The scale that dominates f at each place of a plane, in units of X, as a map.
 
-    It is the geometric mean of scales, weighted by their energy around the place.
-
-    Args:
-        model: fitted to two input columns with prior "multiscale", "adaptive" or "random_features".
-        x: places along both columns, each in increasing order; ``None`` takes the range of atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
+    It is the geometric mean of scales, weighted by their energy around the place. ``x`` has the
+    places along both input columns.
     """
     from matplotlib.colors import LogNorm
 
@@ -101,12 +88,7 @@ def prior_deviations(
 ) -> Axes:
     """The prior standard deviation of f about its trend, in units of y, as a line or a map.
 
-    Args:
-        model: fitted to one or two input columns.
-        x: places, or places along both columns, in increasing order; ``None`` takes the range of
-            the atoms.
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
+    For one or two input columns; ``x`` has the places along each.
     """
     label = "prior sd of f (units of y)"
     if model.n_features_in_ != 1:
@@ -119,10 +101,8 @@ def prior_deviations(
     ax = _axes(ax)
     ax.fill_between(places, 0.0, values, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(places, values, color=BLUE, linewidth=1.2)
-    ax.set_xlim(float(places[0]), float(places[-1]))
+    ax.set(xlim=(places[0], places[-1]), xlabel=_name(model, 0), ylabel=label)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(label)
     return ax
 
 
@@ -131,11 +111,6 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
 
     One input column and cells give an image over scale and place; else every cell, or every block
     where there are none, is a point over its scale, and a bar their geometric mean.
-
-    Args:
-        model: fitted with prior "multiscale", "adaptive" or "random_features".
-        output: which output.
-        ax: where to draw; ``None`` takes the current Axes.
     """
     rows = decomposition.variances_by_scale(decomposition.atom_table(model.model_, output))
     ax = _axes(ax)
@@ -154,12 +129,9 @@ def learned_variances(model: FeatureRegressor, *, output: int = 0, ax: Axes | No
         cells.set_label("cell")
         bar.set_label("geometric mean of an octave")
         ax.legend(frameon=False)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log", xlabel="scale (units of X)", ylabel=label)
     _plain_numbers(ax.xaxis, *ax.get_xlim())
     _plain_numbers(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel("scale (units of X)")
-    ax.set_ylabel(label)
     return ax
 
 
@@ -238,13 +210,12 @@ def _plain_numbers(axis: Axis, low: float, high: float) -> None:
 
 def _scale_and_place(model: FeatureRegressor, ax: Axes, places: Array) -> Axes:
     """Axes of an image over scale and place, fine scales above."""
-    ax.set_xlim(float(places[0]), float(places[-1]))
-    ax.set_yscale("log")
+    name = _name(model, 0)
+    ax.set(xlim=(places[0], places[-1]), yscale="log", xlabel=name)
+    ax.set_ylabel(f"scale (units of {name})")
     if not ax.yaxis_inverted():
         ax.invert_yaxis()
     _plain_numbers(ax.yaxis, *sorted(ax.get_ylim()))
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(f"scale (units of {_name(model, 0)})")
     return ax
 
 
@@ -262,6 +233,5 @@ def _map(
     edges = _edges(sides[0]), _edges(sides[1])
     mesh = ax.pcolormesh(*edges, table, norm=norm, cmap=colours, rasterized=True)
     _colour_bar(ax, mesh, label)
-    ax.set_xlabel(_name(model, 0))
-    ax.set_ylabel(_name(model, 1))
+    ax.set(xlabel=_name(model, 0), ylabel=_name(model, 1))
     return ax

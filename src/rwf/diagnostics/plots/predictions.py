@@ -1,7 +1,4 @@
-"""Pictures of predictions, of errors and of calibration. Nothing is computed here.
-
-Colours are Okabe and Ito's, which colour-blind readers can tell apart.
-"""
+"""Pictures of predictions, errors and calibration, in Okabe and Ito's colour-blind safe colours."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -30,14 +27,8 @@ def predictive_band(
 ) -> "Axes":
     """A predictive mean with its ±2σ band, over the data and the true function if given.
 
-    Args:
-        ax: where to draw.
-        x: inputs in increasing order, shape (n,).
-        mean: predictive mean at x, shape (n,).
-        std: predictive standard deviation at x, the noise included, shape (n,).
-        data: observed inputs and targets, two arrays of shape (m,).
-        truth: the noiseless function at x, shape (n,).
-        label: what the legend calls the mean.
+    Inputs x are in increasing order. All arrays have shape (n,), but for the data, observed inputs
+    and targets of shape (m,). The label is the mean's in the legend.
     """
     if data is not None:
         ax.plot(*data, ".", color=GREY, markersize=2.5, alpha=0.6, zorder=1, label="data")
@@ -49,8 +40,7 @@ def predictive_band(
     return ax
 
 
-BOUND_STYLES = ((VERMILION, "-"), (VERMILION, "--"), (GREEN, "-"), (BLACK, ":"))
-"""Colours and dashes of bounds, in the order in which they are given."""
+BOUND_STYLES = ((VERMILION, "-"), (VERMILION, "--"), (GREEN, "-"), (BLACK, ":"))  # in turn
 
 
 def error_by_atoms(
@@ -64,21 +54,14 @@ def error_by_atoms(
 ) -> "Axes":
     """Observed errors against the number of atoms, under the bounds on them, both axes logarithmic.
 
-    Args:
-        ax: where to draw.
-        atoms: D, shape (n,).
-        errors: of repeated draws, shape (repeats, n).
-        quantile: the quantile of the errors that the bounds are for, shape (n,).
-        bounds: by name, each of shape (n,).
-        label: what the legend calls the quantile.
+    Errors of repeated draws have shape (repeats, n), their quantile and the bounds (n,).
     """
     for repeat in errors:
         ax.plot(atoms, repeat, ".", color=BLUE, markersize=2.5, alpha=0.25, zorder=2)
     ax.plot(atoms, quantile, color=BLUE, linewidth=1.6, zorder=4, label=label)
     for (name, values), (colour, dashes) in zip(bounds.items(), BOUND_STYLES, strict=False):
         ax.plot(atoms, values, dashes, color=colour, linewidth=1.3, zorder=3, label=name)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     return ax
 
 
@@ -87,8 +70,7 @@ def predicted_and_actual(ax: "Axes", y: Array, mean: Array) -> "Axes":
     ax.plot(mean, y, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
     ends = [min(float(mean.min()), float(y.min())), max(float(mean.max()), float(y.max()))]
     ax.plot(ends, ends, color=BLACK, linewidth=0.9)
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("observed")
+    ax.set(xlabel="predicted", ylabel="observed")
     return ax
 
 
@@ -98,8 +80,7 @@ def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
     ax.axhline(0.0, color=BLACK, linewidth=0.9)
     for level in (-2.0, 2.0):
         ax.axhline(level, color=VERMILION, linewidth=0.9, linestyle="--")
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("error / predicted sd")
+    ax.set(xlabel="predicted", ylabel="error / predicted sd")
     return ax
 
 
@@ -107,10 +88,7 @@ def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
     """Observed over nominal coverage of intervals, both of shape (levels,)."""
     ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=0.9, label="calibrated")
     ax.plot(nominal, observed, "o-", color=BLUE, markersize=3.5, linewidth=1.3, label="observed")
-    ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_aspect("equal")
-    ax.set_xlabel("nominal coverage of intervals")
-    ax.set_ylabel("observed coverage")
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    ax.set(xlabel="nominal coverage of intervals", ylabel="observed coverage")
     ax.legend(frameon=False, loc="upper left")
     return ax

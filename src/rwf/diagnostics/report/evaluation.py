@@ -16,11 +16,8 @@ from rwf.diagnostics.scores import Round, Scores, compare
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
 
-FOLDS = 5
-"""Folds in which the trivial predictors are fitted to the rows of the report."""
-
-COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)
-"""Levels of the intervals in the coverage table."""
+FOLDS = 5  # folds in which the trivial predictors are fitted to the rows of the report
+COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)  # levels of the intervals in the coverage table
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,8 @@ if TYPE_CHECKING:
 
     from rwf.estimators.table import TableModel
 
-SHOWN = 3000
-"""Most points of a scatter plot: more overlap, and make the page large."""
-
-POINTS, PIXELS = 600, 80
-"""Resolution of a line and of each side of a map, at the size of the page's figures."""
+SHOWN = 3000  # most points of a scatter plot: more overlap, and make the page large
+POINTS, PIXELS = 600, 80  # resolution of a line, and of each side of a map
 
 STYLE: dict[Any, object] = {
     "svg.fonttype": "path",
@@ -127,8 +124,7 @@ def _line(ax: Axes, model: TableModel, found: Evaluation) -> None:
     places = np.linspace(float(x.min()), float(x.max()), POINTS)
     mean, std = model.predict_rows(places[:, None])
     predictive_band(ax, places, mean, std, data=(x[:SHOWN], found.y[:SHOWN]))
-    ax.set_xlabel(model.schema.names[0])
-    ax.set_ylabel(str(model.schema.target))
+    ax.set(xlabel=model.schema.names[0], ylabel=str(model.schema.target))
     ax.legend(frameon=False)
 
 
@@ -140,8 +136,7 @@ def _map(ax: Axes, model: TableModel, X: Array, index: int, what: str) -> None:
         first, second, values.reshape(first.shape), cmap="cividis", rasterized=True
     )
     ax.figure.colorbar(mesh, ax=ax, label=f"{what} of {model.schema.target}", pad=0.02)
-    ax.set_xlabel(model.schema.names[0])
-    ax.set_ylabel(model.schema.names[1])
+    ax.set(xlabel=model.schema.names[0], ylabel=model.schema.names[1])
 
 
 def _correlation(y: Array, mean: Array) -> str:

@@ -1,7 +1,4 @@
-"""The page of a report: sections of tables and figures in one self-contained HTML file.
-
-Everything that comes from the user's data passes through :func:`html.escape`.
-"""
+"""The page of a report. What comes from the user's data passes through :func:`html.escape`."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,20 +42,9 @@ class Page:
 
 
 def write_report(model: TableModel, table: object, out: Path, title: str) -> Page:
-    """Evaluate a model on a table, and write the page in one step.
-
-    Args:
-        model: of a table.
-        table: the path of a table, or a dataframe, with the target.
-        out: the HTML file.
-        title: the name of the model.
-    """
+    """Evaluate a model on a table that has its target, and write the page in one step."""
     page = make_page(model, table, title)
-
-    def fill(file: BinaryIO) -> None:
-        file.write(page.html.encode())
-
-    replace_file(out, fill)
+    replace_file(out, lambda file: file.write(page.html.encode()))
     return page
 
 
@@ -182,13 +168,7 @@ def _learned(model: TableModel, inside: Inspection) -> str:
         ("median of the weights", _number(float(np.median(deviations)))),
         ("largest of the weights", _number(float(deviations.max()))),
     ]
-    parts.append(
-        _table(
-            "Standard deviations in the units of the target",
-            ("of", "value"),
-            values,
-        )
-    )
+    parts.append(_table("Standard deviations in the units of the target", ("of", "value"), values))
     parts.append(f"<p>Solver: {escape(inside.solver)}.</p>")
     if inside.parameters:
         given = [*inside.parameters.items()]
