@@ -69,6 +69,9 @@ def trace_table(n: int = 2000, d: int = 8) -> Trace:
     X = rng.normal(size=(n, d))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
     model = rwf.RWFRegressor(n_restarts=0, max_iter=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:400], y[:400]).predict(X[:9], return_std=True)  # compiles what is compiled
     with warnings.catch_warnings(), Trace() as trace:
         warnings.simplefilter("ignore")
         model.fit(X, y).predict(X[:100], return_std=True)
@@ -77,6 +80,6 @@ def trace_table(n: int = 2000, d: int = 8) -> Trace:
 
 if __name__ == "__main__":
     found = trace_table()
-    print(f"{len(found.modules)} modules: {', '.join(found.modules)}\n")
-    for (caller, callee), count in found.entries.items():
-        print(f"{count:7d}  {caller} -> {callee}")
+    lines = [f"{len(found.modules)} modules: {', '.join(found.modules)}", ""]
+    lines += [f"{count:7d}  {a} -> {b}" for (a, b), count in found.entries.items()]
+    sys.stdout.write("\n".join(lines) + "\n")

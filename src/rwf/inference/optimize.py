@@ -1,4 +1,8 @@
-"""Maxima of smooth functions within bounds, by L-BFGS."""
+"""Maxima of smooth functions within bounds, by L-BFGS from several starting points.
+
+The evidence is multimodal for wavelets and Fourier features alike: a single starting point finds
+whatever it favours. All trials are reported.
+"""
 
 from __future__ import annotations
 
