@@ -45,8 +45,7 @@ from rwf.inference.evidence import evidence
 from rwf.inference.moments import accumulate, row_buffer
 from rwf.linalg.blas import add_gram, call
 from rwf.linalg.threads import in_parallel, one_blas_thread
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat
 from rwf.wavelets.measure import Measure, Rows
 

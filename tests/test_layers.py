@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import rwf
+from trace_fit import trace_table
 
 LAYERS = (
     "cli", "integrations", "estimators", "persistence", "diagnostics", "fit", "theory", "priors",
@@ -65,10 +67,10 @@ def test_imports_point_down():
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_engine_does_not_know_wavelets():
-    engine = folders()["inference"]
+def test_inference_does_not_know_wavelets():
+    modules = folders()["inference"]
     assert not [
-        path for path, uses in engine.items() if len(path.parts) == 2 and "wavelets" in uses
+        path for path, uses in modules.items() if len(path.parts) == 2 and "wavelets" in uses
     ]
 
 
@@ -76,6 +78,54 @@ def test_four_modules_stand_beside_the_folders():
     assert {path.name for path in HOME.glob("*.py")} <= {
         "__init__.py", "_types.py", "datasets.py", "errors.py",
     }  # fmt: skip
+
+
+MODULES, LINES, BODY, MODULE = 38, 22_000, 40, 300
+"""Limits: modules that a fit of a table passes through, lines of all sources, of the body of a
+function without its docstring, and of a module."""
+
+
+def test_a_fit_passes_through_few_modules_and_down_the_layers():
+    trace = trace_table()
+    assert len(trace.modules) <= MODULES
+    place = {name: LAYERS.index(name.split(".")[0]) for name in trace.modules}
+    upward = [f"{a} -> {b}" for a, b in trace.entries if place[b] < place[a]]
+    assert not upward, upward
+
+
+def test_modules_and_functions_are_short():
+    sizes = {path: path.read_text(encoding="utf-8").count("\n") for path in HOME.rglob("*.py")}
+    assert sum(sizes.values()) < LINES
+    assert not [f"{path}: {size}" for path, size in sizes.items() if size > MODULE]
+    long = [
+        f"{path.relative_to(HOME)}: {node.name}"
+        for path in HOME.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and body_lines(node) > BODY
+    ]
+    assert not long, long
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    """Lines of a body, its docstring left out."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return 0 if not body else body[-1].end_lineno - body[0].lineno + 1
+
+
+OURS = r"Model\b|Moments\b|Reader\b|Prior\b|Blend\b|Calibrated\b|LearnedFeatures|LearnedLattice"
+ALLOWED = ("persistence", "estimators/validation.py", "cli/checks.py", "models/gaussian.py")
+"""Where kinds are told apart; models/gaussian.py has the one function for those who need weights."""
+
+
+def test_no_isinstance_on_our_own_kinds():
+    found = [
+        f"{path.relative_to(HOME)}: {line.strip()}"
+        for path in HOME.rglob("*.py")
+        if not str(path.relative_to(HOME)).startswith(ALLOWED)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(rf"isinstance\(.*({OURS})", line)
+    ]
+    assert not found, found
 
 
 def loaded_by(code: str) -> set[str]:

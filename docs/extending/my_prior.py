@@ -7,7 +7,7 @@ import numpy as np
 
 from rwf.features.base import Fills
 from rwf.features.stack import Stack
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import Hyperparameters
 from rwf.priors import Prior
 from rwf.priors.base import LearnedFeatures
 from rwf.priors.random_features import maximize_evidence

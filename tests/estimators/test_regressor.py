@@ -29,7 +29,7 @@ from rwf import (
     RFFRegressor,
     RWFRegressor,
 )
-from rwf.estimators.random_state import generator
+from rwf.estimators.validation import generator
 from rwf.models.calibrated import Calibrated
 from rwf.uncertainty.calibration import Calibration
 

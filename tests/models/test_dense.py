@@ -10,8 +10,7 @@ from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, Stack, WaveletFamily
 from rwf.inference.moments import accumulate
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.wavelets import MexicanHat
 from rwf.wavelets.measure import Measure, Rows
 

@@ -14,8 +14,7 @@ from rwf.data.rows import Block, Mapped
 from rwf.diagnostics.decomposition import atom_table, components
 from rwf.errors import IncompatibleModelsError, NoAtomsNearbyWarning
 from rwf.inference.empirical_bayes import EmpiricalBayes
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters, collect
+from rwf.models.dense import DenseModel, Hyperparameters, collect
 
 
 def chirp(n, d, seed=0):

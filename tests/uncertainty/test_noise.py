@@ -14,8 +14,7 @@ from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.features.lattice import draw_lattice
 from rwf.models.base import Prediction
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters, collect
+from rwf.models.dense import DenseModel, Hyperparameters, collect
 from rwf.uncertainty import noise
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 from rwf.wavelets import CompactHat

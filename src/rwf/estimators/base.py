@@ -19,8 +19,7 @@ from rwf.data.rows import Block
 from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning
 from rwf.estimators.predicting import FittedRegressor
-from rwf.estimators.random_state import RandomState, generator
-from rwf.estimators.validation import check_data
+from rwf.estimators.validation import RandomState, check_data, generator
 from rwf.fit.pipeline import fit, fit_stream
 from rwf.fit.report import FitReport
 from rwf.persistence import save

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rwf.estimators.base import FeatureRegressor
-from rwf.estimators.random_state import RandomState
+from rwf.estimators.validation import RandomState
 from rwf.priors import Fourier, Prior
 from rwf.priors.base import CalibrationMode, Metric, Trend
 from rwf.priors.random_features import Variances

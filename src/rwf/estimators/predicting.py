@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from rwf._types import Array
 from rwf.data.readers import Data, Reader, columns_of, is_collection, is_dataframe
 from rwf.errors import NoAtomsNearbyWarning
-from rwf.estimators.random_state import RandomState, generator
-from rwf.estimators.validation import check_inputs, open_checked
+from rwf.estimators.validation import RandomState, check_inputs, generator, open_checked
 from rwf.features.inducing import NystromFeatures
 from rwf.models.base import Model
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.estimators.base import FeatureRegressor
-from rwf.estimators.random_state import RandomState
+from rwf.estimators.validation import RandomState
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.priors import PRIORS, Prior, RandomFeatures

@@ -15,8 +15,7 @@ from rwf._types import Array, FloatArray
 from rwf.data.rows import Block, distinct
 from rwf.data.scaling import Affine
 from rwf.estimators.base import is_count
-from rwf.estimators.random_state import RandomState, generator
-from rwf.estimators.validation import check_inputs
+from rwf.estimators.validation import RandomState, check_inputs, generator
 from rwf.features import Family, FeatureMap, FourierFamily, WaveletFamily
 from rwf.features.wavelet import Normalization
 from rwf.wavelets import Wavelet, as_wavelet

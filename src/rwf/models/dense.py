@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, Rows, block_rows
+from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
+from rwf.features.base import Features
 from rwf.features.inducing import NystromFeatures
 from rwf.features.stack import Stack
-from rwf.inference.empirical_bayes import EmpiricalBayes, empirical_bayes
-from rwf.inference.moments import CHUNK_BYTES
+from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
+from rwf.inference.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import Prediction
 from rwf.models.gaussian import GaussianModel
-from rwf.models.hyperparameters import ACCUMULATE, DenseMoments, Hyperparameters, collect
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 from rwf.uncertainty.extrapolation import NystromResidual, block_energies
 from rwf.uncertainty.variance_function import VarianceFunction
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Features with their shape parameters, and the variances that go with them."""
+
+    features: Stack  # the blocks
+    log_priors: Annotated[Array, "g"]  # log prior variance of each block, shape (B,)
+    log_noise: Annotated[Array, "k"]  # log noise variance of each output, shape (k,)
+
+    def variances(self, output: int) -> Variances:
+        return Variances(self.log_priors, float(self.log_noise[output]))
+
+
+FORMS = ("gram", "root")
+DenseMoments: TypeAlias = Moments | RootMoments
+Accumulate: TypeAlias = Callable[[Features, Iterable[Block], int], DenseMoments]
+ACCUMULATE: dict[str, Accumulate] = {"gram": accumulate, "root": accumulate_root}
+FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {
+    "gram": Moments.from_arrays,
+    "root": RootMoments.from_arrays,
+}
+
+
+def collect(
+    hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
+) -> DenseMoments:
+    """The moments of rows in standardised units, in one pass."""
+    features, k = hyperparameters.features, rows.n_outputs
+    p, name = features.n_features, f"{form} of {features.n_features} columns and {k} outputs"
+    seen = rows if noise is None else Mapped(rows, noise.on)
+    total: DenseMoments = seen.total(
+        RowSum(
+            name if noise is None else f"{name}, {noise.name}",
+            block_rows(p),
+            lambda parts: ACCUMULATE[form](features, parts, k),
+            operator.add,
+            lambda total: total.to_arrays(),
+            FROM_ARRAYS[form],
+            cores(),
+        )
+    )
+    return total
 
 
 @dataclass(frozen=True, kw_only=True)

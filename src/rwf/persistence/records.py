@@ -36,8 +36,7 @@ from rwf.linalg.cholesky import Factor
 from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import Calibrated, LocallyCalibrated
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check

@@ -25,7 +25,7 @@ from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import Hyperparameters
 from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.random_features import START_NOISE
 from rwf.priors.tied_variances import HELD_OUT, held_out_log_density, moments_of, tied_variances

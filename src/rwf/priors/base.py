@@ -19,8 +19,7 @@ from rwf.features.trend import ConstantFamily, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.calibrated import calibrate, calibrate_locally
-from rwf.models.dense import DenseModel
-from rwf.models.hyperparameters import FORMS, Hyperparameters, collect
+from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.uncertainty.extrapolation import block_energies, support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 

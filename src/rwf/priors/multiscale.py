@@ -23,7 +23,7 @@ from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.optimize import Progress, Trial
 from rwf.linalg.threads import in_parallel
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import Hyperparameters
 from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.lattice import Lattice, reason_for_multifrontal
 from rwf.priors.random_features import LEAST_COMPONENTS, MOST_COMPONENTS, START_NOISE

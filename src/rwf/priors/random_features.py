@@ -25,7 +25,7 @@ from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import evidence
 from rwf.inference.optimize import Progress, Trial, best_of, maximize_log_evidence
 from rwf.models.base import LOW_DIMENSION
-from rwf.models.hyperparameters import Hyperparameters
+from rwf.models.dense import Hyperparameters
 from rwf.priors.base import (
     ALL_ROWS,
     SAMPLE_ROWS,

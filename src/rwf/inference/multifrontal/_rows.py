@@ -143,11 +143,26 @@ def touching(
 
 
 @compiled
+def squared_distances(XT: Array, begin: int, end: int, centre: Array, z: Array) -> None:
+    """z_i = ‖x_i - centre‖² of some rows."""
+    for k in range(len(centre)):
+        x, t = XT[k, begin:end], centre[k]
+        if k == 0:
+            for i in range(end - begin):
+                u = x[i] - t
+                z[i] = u * u
+        else:
+            for i in range(end - begin):
+                u = x[i] - t
+                z[i] += u * u
+
+
+@compiled
 def fill(
     XT: Array, begin: int, end: int, root: Array, columns: IntArray, table: ColumnTable, Z: Array
 ) -> None:
     """Z_ji = root_i z_j(x_i) of some rows, one line per column; leaves out what is ``OTHER``."""
-    d, n = XT.shape[0], end - begin
+    n = end - begin
     w, power = root[begin:end], np.empty(n)
     for j in range(len(columns)):
         column = columns[j]
@@ -164,16 +179,7 @@ def fill(
         if kind == OTHER:
             continue
         square = table.inverse[column] * table.inverse[column]
-        for k in range(d):
-            x, t = XT[k, begin:end], table.centres[column, k]
-            if k == 0:
-                for i in range(n):
-                    u = x[i] - t
-                    z[i] = u * u
-            else:
-                for i in range(n):
-                    u = x[i] - t
-                    z[i] += u * u
+        squared_distances(XT, begin, end, table.centres[column], z)
         c, order = table.curvatures[column], table.orders[column]
         if kind == COMPACT_HAT:
             narrow = 1.0 / (2.0 * order)
