@@ -404,7 +404,7 @@ def test_a_model_that_keeps_its_rows_says_so(work, command):
     assert "RowsInFile" not in err
     assert json.loads(command(*fit, "--json")[1])["keeps_rows"] is True
     assert command("update", "curve.rwf", "curve.csv")[0] == 0
-    assert len(rwf.load("curve.rwf").regressor.correction_.layers[0].rows[0]) == 1400
+    assert len(rwf.load("curve.rwf").regressor.model_.blends[0].rows[0]) == 1400
     _, out, _ = command(*fit, "--no-neighbors")
     assert "with all its rows" not in " ".join(out.split())
     assert json.loads(command(*fit, "--json", "--no-neighbors")[1])["keeps_rows"] is False

@@ -64,7 +64,8 @@ def test_the_parts_of_all_scales_and_the_trend_are_the_prediction(prior, line):
     table = atom_table(model.model_)
     edges, parts = components(model.model_, table, x)
     assert len(parts) == len(edges) - 1 > 2
-    Z, p = model.model_.base.features(x), model.model_.base.fits[0].posterior
+    Z = model.model_.base.features(model.model_.units.inputs(x))
+    p = model.model_.base.fits[0].posterior
     rest = np.setdiff1d(np.arange(Z.shape[1]), table.columns)
     scaler = model.model_.units.y
     trend = scaler.center[0] + scaler.scale[0] * Z[:, rest] @ p.mean[rest]
@@ -124,12 +125,12 @@ def test_a_grid_lists_places_as_images_do():
 
 def test_the_prior_deviation_is_that_of_prior_draws_without_trend(line, rng):
     model, x = line["multiscale"].model_, np.linspace(30.5, 36.5, 6)[:, None]
-    variances = model.fits[0].posterior.prior_variances.copy()
+    variances = model.summary.prior_variances[:, 0].copy()
     variances[-2:] = 0.0
-    draws = model.features(x) @ (
+    draws = model.base.features(model.units.inputs(x)) @ (
         np.sqrt(variances)[:, None] * rng.normal(size=(len(variances), 40_000))
     )
-    expected = draws.std(axis=1) * model.scaler.y.scale[0]
+    expected = draws.std(axis=1)
     found = prior_deviation(model, x)
     assert_allclose(found, expected, rtol=5 / np.sqrt(2 * 40_000))
 

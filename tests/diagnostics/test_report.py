@@ -165,7 +165,7 @@ def test_sections_and_their_numbers():
         "Timings",
     ):  # fmt: skip
         assert title in texts
-    for word in ("model", "constant", "linear", "noise", "x3", "95%", "shape", "block 1"):
+    for word in ("model", "constant", "linear", "noise", "x3", "95%", "learning", "block 1"):
         assert word in texts
     assert "When the model was fitted: hold-out of every fifth row, 16 rows" in texts
     assert any("(kept)" in text for text in texts)

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rwf import RandomFourierFeatures, RandomWaveletFeatures, RFFRegressor, RWFRegressor
+from rwf import (
+    Adaptive,
+    RandomFeatures,
+    RandomFourierFeatures,
+    RandomWaveletFeatures,
+    RFFRegressor,
+    RWFRegressor,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
 
@@ -120,7 +127,7 @@ def test_any_small_table_gives_finite_predictions(table, kind):
 
 @given(
     d=st.integers(1, 4),
-    parameters=st.fixed_dictionaries(
+    atoms=st.fixed_dictionaries(
         {
             "wavelet": st.sampled_from(
                 ["mexican_hat", "compact_hat", "morlet", "complex_morlet", "haar", "db3"]
@@ -128,21 +135,27 @@ def test_any_small_table_gives_finite_predictions(table, kind):
             "scales": st.sampled_from([(0.5, 2.0), (1.0, 1.0), (1e-3, 10.0)]),
             "shifts": st.sampled_from(["data", "box", "hull"]),
             "normalization": st.sampled_from(["peak", "energy"]),
-            "blocks": st.sampled_from([None, ("radial",), ("ridge",), ("ridge", "radial")]),
-            "ard": st.booleans(),
-            "trend": st.sampled_from(["linear", "constant", "none"]),
+            "blocks": st.sampled_from([("radial",), ("ridge",), ("ridge", "radial")]),
             "variances": st.sampled_from(["block", "unit"]),
+        }
+    ),
+    parameters=st.fixed_dictionaries(
+        {
+            "metric": st.sampled_from(["isotropic", "ard"]),
+            "calibration": st.sampled_from(["local", "global", None]),
+            "trend": st.sampled_from(["linear", "constant", "none"]),
             "n_components": st.sampled_from([1, 2, 7, 50]),
         }
     ),
 )
-def test_any_choice_of_parameters_gives_finite_predictions(d, parameters):
+def test_any_choice_of_parameters_gives_finite_predictions(d, atoms, parameters):
     rng = np.random.default_rng(d)
     X = rng.normal(3.0, 2.0, (25, d))
     y = np.abs(X).sum(1) + 0.1 * rng.normal(size=25)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = RWFRegressor(max_iter=3, n_restarts=1, random_state=0, **parameters).fit(X, y)
+        quick = {"max_iter": 3, "n_restarts": 1, "random_state": 0}
+        model = RWFRegressor(prior=RandomFeatures(**atoms), **quick, **parameters).fit(X, y)
     assert_sane(model, X, y)
 
 
@@ -211,24 +224,26 @@ def test_weights_are_checked():
 
 BAD_PARAMETERS = [
     ({"n_components": 0}, "positive integer"),
-    (
-        {"prior": "gaussian"},
-        "one of 'auto', 'random_features', 'nystrom', 'multiscale', 'adaptive'",
-    ),
-    ({"prior": "nystrom", "wavelet": "haar"}, "no use for wavelet.*prior='random_features'"),
+    ({"prior": "gaussian"}, "one of 'auto', 'nystrom', 'multiscale', 'adaptive', 'spike_slab'"),
     ({"n_components": 2.5}, "positive integer"),
-    ({"wavelet": "mexican"}, "use one of mexican_hat"),
-    ({"wavelet": "db99"}, "db2 to db38"),
-    ({"scales": (2.0, 1.0)}, "0 < low <= high"),
-    ({"scales": 3.0}, "a pair"),
-    ({"shifts": "grid"}, "'data', 'box', 'hull'"),
-    ({"normalization": "l2"}, "'peak' or 'energy'"),
-    ({"blocks": ("radial", "square")}, "'radial' and 'ridge'"),
-    ({"blocks": ()}, "'radial' and 'ridge'"),
-    ({"trend": "cubic"}, "linear, constant, none"),
-    ({"variances": "all"}, "'block' or 'unit'"),
+    ({"trend": "cubic"}, "'linear', 'constant' or 'none'"),
     ({"max_iter": 0}, "at least 1"),
     ({"n_restarts": -1}, "at least 0"),
+    ({"prior": Adaptive(wavelet="db99")}, "db2 to db38"),
+    *(
+        ({"prior": RandomFeatures(**{name: value})}, message)
+        for name, value, message in (
+            ("wavelet", "mexican", "use one of mexican_hat"),
+            ("wavelet", "db99", "db2 to db38"),
+            ("scales", (2.0, 1.0), "0 < low <= high"),
+            ("scales", 3.0, "a pair"),
+            ("shifts", "grid", "'data', 'box', 'hull'"),
+            ("normalization", "l2", "'peak', 'energy'"),
+            ("blocks", ("radial", "square"), "'radial' and 'ridge'"),
+            ("blocks", (), "'radial' and 'ridge'"),
+            ("variances", "all", "'block', 'unit'"),
+        )
+    ),
 ]
 
 

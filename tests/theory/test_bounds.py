@@ -35,9 +35,11 @@ from rwf.features import (
     WaveletFeatures,
 )
 from rwf.kernels import ExpectedKernel
+from rwf.priors.base import TRENDS
 from rwf.priors.random_features import draw_stack
 from rwf.theory import (
     Setting,
+    atoms,
     compare,
     constants_of,
     diameter,
@@ -643,7 +645,7 @@ def test_error_bars_hold_the_kernel(name, rng):
     assert estimate.half_width.max() < 0.6 * prior
 
 
-def test_error_bars_are_the_stated_formula(rng):
+def test_error_bars_are_the_stated_formula(rng, monkeypatch):
     """Two blocks with prior variances, one of them of two columns per atom, in plain loops."""
     X = np.linspace(3.0, 5.0, 5)[:, None]
     hat = family(MexicanHat()).draw(30, X, rng)
@@ -651,14 +653,11 @@ def test_error_bars_are_the_stated_formula(rng):
     stack = Stack((hat, wave, LinearFamily().draw(1, X, rng)))
     variances = np.repeat([2.0, 0.3, 7.0], [30, 40, 1])
     fits = [SimpleNamespace(posterior=SimpleNamespace(prior_variances=variances))]
-    model = SimpleNamespace(
-        model_=SimpleNamespace(
-            projected=None,
-            fits=fits,
-            shape=SimpleNamespace(features=stack),
-            scaler=SimpleNamespace(inputs=lambda X: X),
-        )
+    fitted = SimpleNamespace(
+        fits=fits, maps=stack.maps, features=stack, units=SimpleNamespace(inputs=lambda X: X)
     )
+    monkeypatch.setattr(atoms, "gaussian", lambda model: fitted)
+    model = SimpleNamespace(model_=fitted)
     estimate = kernel_error_bars(model, X, delta=0.03)
     log_term = np.log(4 / (0.03 / 2))
     value, half = np.zeros((5, 5)), np.zeros((5, 5))
@@ -729,18 +728,18 @@ def load(directory, name, n):
 
 def observed_quantile(model, known, X, columns, rng, repeats=40):
     """The 0.9 quantile of the largest error over pairs of rows, the learned shape drawn anew."""
-    fitted = model.model_
-    families = model._families(fitted.scaler) + model._trend()
+    fitted, config = model.model_.base, model._config()
+    families = [*model._prior().families(fitted.units, config), *TRENDS[config.trend]]
     drawn = []
     for _ in range(repeats):
-        stack = draw_stack(families, columns, fitted.scaler.inputs(known), rng)
-        stack = stack.with_theta(fitted.shape.features.theta)
+        stack = draw_stack(families, columns, fitted.units.inputs(known), rng)
+        stack = stack.with_theta(fitted.features.theta)
         priors = fitted.fits[0].posterior.prior_variances
         K = 0.0
         for block, (part, kind) in enumerate(zip(stack.maps, families, strict=True)):
             if kind.sized:
-                variance = priors[fitted.shape.features.groups == block][0]
-                Z = part(fitted.scaler.inputs(X))
+                variance = priors[fitted.features.groups == block][0]
+                Z = part(fitted.units.inputs(X))
                 K = K + variance * (Z @ Z.T)
         drawn.append(K)
     K = np.array(drawn)

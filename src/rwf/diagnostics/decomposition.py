@@ -59,7 +59,7 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
         scales=np.concatenate(scales),
         shifts=np.concatenate(shifts),
         weights=y_unit * posterior.mean[which],
-        heights=y_unit * np.sqrt(posterior.prior_variances[which]) * np.concatenate(factors),
+        heights=np.sqrt(model.summary.prior_variances[which, output]) * np.concatenate(factors),
         groups=stack.groups[which],
         blocks=stack.blocks[which],
     )

@@ -45,12 +45,13 @@ class SpikeSlab(Prior):
     needs_all_rows: ClassVar[bool] = True
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        super().for_rows(n, d, config)
         if not can_be_sampled(config):
             raise ValueError(
                 "prior='spike_slab' finds the number of its atoms and has constant noise: leave "
                 f"out n_components={config.n_components!r} and noise={config.noise!r}."
             )
-        return super().for_rows(n, d, config)
+        return self
 
     def n_components(self, n: int) -> int:
         return n

@@ -190,7 +190,9 @@ def test_several_targets(here, frame):
     mean, std = model.predict(spread, return_std=True)
     assert mean.shape == std.shape == (MANY, 2)
     assert mean.chunks[0] == PARTS
-    assert_allclose(std.compute(), expected.predict(X, return_std=True)[1], rtol=1e-10)
+    # The second target has hardly any noise, and its deviations are differences of larger ones.
+    here = expected.predict(X, return_std=True)[1]
+    assert_allclose(std.compute(), here, rtol=1e-10, atol=1e-10 * frame["age"].std())
 
 
 def test_few_rows_are_fitted_in_memory_with_the_very_same_numbers(here):
@@ -280,7 +282,7 @@ def test_no_rows_at_all(here):
 def test_predictions_are_made_when_they_are_computed(here, arrays, local):
     X, _ = arrays
     spread = da.from_array(X, chunks=CHUNKS)
-    for name in ("predict", "coverage", "predict_function", "predict_interval"):
+    for name in ("predict", "support", "predict_function", "predict_interval"):
         found, expected = getattr(local, name)(spread), getattr(local, name)(X)
         found, expected = (v if isinstance(v, tuple) else (v,) for v in (found, expected))
         for ours, theirs in zip(found, expected, strict=True):
@@ -321,7 +323,7 @@ def test_error_bars_that_follow_errors_are_the_same_as_far_as_they_are_learned(h
     y = y + (X[:, 0] > 3.5) * np.random.default_rng(8).normal(size=MANY)
     settings = {**QUICK, "prior": "nystrom", "noise": "constant"}
     expected = streamed(settings, X, y)
-    assert expected.correction_ is not None
+    assert type(expected.model_).__name__ == "LocallyCalibrated"
     spread = da.from_array(X, chunks=(1100, 1)), da.from_array(y, chunks=1100)
     found = RWFRegressor(**settings).fit(*spread)
     (mean, std), (mean_here, std_here) = (m.predict(X, return_std=True) for m in (found, expected))

@@ -74,7 +74,9 @@ def draw_multifrontal_lattice(
         ratio = max(total, 1) / (0.985 * wanted)
         spacing *= float(np.clip(ratio ** (1 / d), 0.5, 2.0))
     # Where rows are few the number hardly changes with the spacing, and may never come close.
-    best = best or _trimmed(placed, total - wanted, rng)
+    if not best:
+        middle = X.mean(axis=0, keepdims=True)  # of a few rows that are far apart
+        best = _trimmed(placed, total - wanted, rng) if total else [(coarsest, middle)]
     return tuple(
         LocalAtoms.of_scale(wavelet, scales_per_spacing * width, shifts)
         for width, shifts in best
