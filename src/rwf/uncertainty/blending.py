@@ -46,7 +46,7 @@ FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
 ROWS_PER_OBSERVATION = 4.0  # held-out rows per independent error: nearby ones are correlated
 DROPPED_WEIGHT = 0.01  # share of the weight below which the last experts are dropped, for speed
 STANDARD_ERRORS = 2.0  # by which a blend must raise the held-out log-likelihood
-BLOCK_ROWS = 50_000  # rows that are predicted together, which bounds the memory of a prediction
+BLOCK_ROWS = 10_000  # predicted at once: 80 neighbours of each make some 50 MB
 
 
 @dataclass(frozen=True)

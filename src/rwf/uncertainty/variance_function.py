@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block
+from rwf.data.rows import Block, block_rows
 from rwf.features.lattice import DENSITY, draw_lattice
 from rwf.features.stack import Stack
 from rwf.features.trend import LinearFeatures
@@ -38,7 +38,12 @@ class VarianceFunction:
 
     def __call__(self, X: Array) -> Array:
         """v at rows, shape (n,)."""
-        log_v = self.level + np.asarray(self.features(X), dtype=np.float64) @ self.weights
+        size = block_rows(self.features.n_features)
+        parts = [
+            np.asarray(self.features(X[i : i + size]), dtype=np.float64) @ self.weights
+            for i in range(0, max(len(X), 1), size)
+        ]
+        log_v = self.level + np.concatenate(parts)
         v: Array = np.exp(np.clip(log_v, *self.bounds))
         return v
 
