@@ -250,7 +250,7 @@ def test_a_new_category_is_an_error_or_encoded_as_zeros(model, command):
         (
             ["--target", "price", "--prior", "spike_slab"],
             1,
-            ["prior='spike_slab' is for one input"],
+            ["prior='spike_slab' is for up to 1 input"],
         ),
         (["--target", "price", "--prior", "best"], 2, ["'auto', 'nystrom'"]),
         ([], 2, ["--target"]),
@@ -405,9 +405,9 @@ def test_a_model_that_keeps_its_rows_says_so(work, command):
     assert json.loads(command(*fit, "--json")[1])["keeps_rows"] is True
     assert command("update", "curve.rwf", "curve.csv")[0] == 0
     assert len(rwf.load("curve.rwf").regressor.model_.blends[0].rows[0]) == 1400
-    _, out, _ = command(*fit, "--no-neighbors")
+    _, out, _ = command(*fit, "--neighbors", "none")
     assert "with all its rows" not in " ".join(out.split())
-    assert json.loads(command(*fit, "--json", "--no-neighbors")[1])["keeps_rows"] is False
+    assert json.loads(command(*fit, "--json", "--neighbors", "none")[1])["keeps_rows"] is False
 
 
 def test_models_that_python_saved(work, command):

@@ -42,12 +42,11 @@ def fit(
     size = max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
-    units = config.units(known)
-    task = LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
+    task = _task(known, complete, n_components, config, rng, progress)
     learned = prior.learn(task)
     watch.lap("learning")
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
-    everything = task.known if complete else Mapped(rows, units.rows)
+    everything = task.known if complete else Mapped(rows, task.units.rows)
     return condition(learned, task, everything, n, watch, in_memory=None if complete else rows)
 
 
@@ -69,15 +68,22 @@ def fit_stream(
     if state is None:
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
         if endless.needs_all_rows or isinstance(config.neighbors, int):
-            why = "this prior" if endless.needs_all_rows else f"neighbors={config.neighbors!r}"
-            return fit(reader.read_all(why), prior, config, rng, progress)
+            name = "prior" if endless.needs_all_rows else "neighbors"
+            value = endless.name if endless.needs_all_rows else config.neighbors
+            return fit(reader.read_all(f"{name}={value!r}"), prior, config, rng, progress)
         most = config.n_components or endless.n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
         drawn, n = reader.sample(size, rng, progress)
         if n <= size:
             return fit(drawn, prior, config, rng, progress)
         watch.lap("first pass")
-        state = _learn_sample(distinct(drawn), n, prior, config, rng, progress, watch)
+        prior = prior.for_rows(n, reader.n_inputs, config)
+        n_components = config.n_components or prior.n_components(n)
+        task = _task(distinct(drawn), False, n_components, config, rng, progress)
+        learned = prior.learn(task)
+        watch.lap("learning")
+        seed = int(rng.integers(2**63))
+        state = FitState(task.units, task.known, n_components, learned, n, watch.seconds, seed)
         if checkpoint is not None:
             checkpoint.begin(state)
     rng = np.random.default_rng(state.seed)
@@ -95,24 +101,17 @@ def fit_stream(
     return found
 
 
-def _learn_sample(
-    drawn: Block,
-    n: int,
-    prior: Prior,
+def _task(
+    known: Block,
+    complete: bool,
+    n_components: int,
     config: FitConfig,
     rng: np.random.Generator,
     progress: Progress,
-    watch: Stopwatch,
-) -> FitState:
-    """What a prior learns from a sample of the n rows of a stream."""
-    prior = prior.for_rows(n, drawn.X.shape[1], config)
-    n_components = config.n_components or prior.n_components(n)
-    units = config.units(drawn)
-    known = units.rows(drawn)
-    learned = prior.learn(LearningTask(units, known, False, n_components, config, rng, progress))
-    watch.lap("learning")
-    seed = int(rng.integers(2**63))
-    return FitState(units, known, n_components, learned, n, watch.seconds, seed)
+) -> LearningTask:
+    """What to learn from a sample, whose units are those of the model."""
+    units = config.units(known)
+    return LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
 
 
 def condition(

@@ -19,18 +19,17 @@ class FitReport:
     """What happened during a fit.
 
     Args:
-        trials: evidence per row, iterations and seconds of every start.
+        trials: what was tried: evidence per row, iterations, seconds, held-out density.
         seconds: wall-clock seconds by stage.
         n_rows: rows that were fitted.
         n_features: columns of the feature matrix.
         statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
-            "windows" for the sparse prior, which has a Gram matrix for each; "tree" for the tree
-            solver.
+            "windows" for the spike-and-slab prior, which has a Gram matrix for each window;
+            "multifrontal" for that solver.
         at_bounds: parameters that ended on their bounds.
         jitter: largest jitter added to a diagonal.
-        nll: leave-one-out negative log density per row, in the units of y, on the rows on which the
-            shape was learned, plus one nat for every learned parameter, which leaving one out does
-            not see.
+        nll: leave-one-out negative log density per row, in the units of y, on rows from which
+            hyperparameters were learned, plus one nat for every learned parameter.
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
         solver: which solver fitted the rows, and why.
