@@ -88,8 +88,8 @@ def maps(d, rng):
     shape = np.log(rng.uniform(0.5, 3.0, (2, 2))), np.log(rng.uniform(2.0, 9.0, (2, d)))
     plain = HatMixture(*shape[0], shape[1])
     mixed = replace(plain, mixing=rng.normal(0.0, 0.3, (2, d, d)) * (1 - np.eye(d)))
-    projected = [NystromFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
-    return [*drawn, *draw_lattice(CompactHat(), X, 30, rng), *projected, Stack(tuple(drawn))]
+    nystrom = [NystromFeatures.at(kernel, X, 1e-6) for kernel in (plain, mixed)]
+    return [*drawn, *draw_lattice(CompactHat(), X, 30, rng), *nystrom, Stack(tuple(drawn))]
 
 
 def waves(rng, n=80):
@@ -99,7 +99,7 @@ def waves(rng, n=80):
 
 def plain(**settings):
     """A regressor whose error bars are its posterior's and nothing more."""
-    usual = {"noise": "constant", "calibration": "global", "fill": False, "solver": "dense"}
+    usual = {"noise": "constant", "calibration": None, "solver": "dense"}
     return RWFRegressor(**{**usual, "n_restarts": 0, "max_iter": 5, "random_state": 0, **settings})
 
 
@@ -219,7 +219,9 @@ def test_gpytorch_has_the_regressors_posterior(settings, rng):
     new = rng.normal(3.0, 2.0, (20, 2))
     model = plain(**settings).fit(X, y)
     mean, posterior = model.predict(new), model.model_.base.fits[0].posterior
-    prediction = posterior.predict(model.model_.base.features(new), np.ones(20))
+    prediction = posterior.predict(
+        model.model_.base.features(model.model_.units.inputs(new)), np.ones(20)
+    )
     y_scale = model.model_.units.y.scale[0]
     gp = GP(X, y, FeatureKernel.of(model), y.mean(), model.noise_variance_)
     gp.eval()
@@ -233,7 +235,7 @@ def test_gpytorch_has_the_regressors_posterior(settings, rng):
         assert_allclose(found.variance.numpy(), std**2, rtol=1e-6)
 
 
-@pytest.mark.parametrize("learn_shape", [False, True])
+@pytest.mark.parametrize("learn_hyperparameters", [False, True])
 def test_training_raises_the_marginal_likelihood(learn_hyperparameters, rng):
     X, y = waves(rng)
     features = RandomWaveletFeatures(40, random_state=0).fit(X).features_
