@@ -39,7 +39,6 @@ from rwf.priors.base import TRENDS
 from rwf.priors.random_features import draw_stack
 from rwf.theory import (
     Setting,
-    atoms,
     compare,
     constants_of,
     diameter,
@@ -645,7 +644,7 @@ def test_error_bars_hold_the_kernel(name, rng):
     assert estimate.half_width.max() < 0.6 * prior
 
 
-def test_error_bars_are_the_stated_formula(rng, monkeypatch):
+def test_error_bars_are_the_stated_formula(rng):
     """Two blocks with prior variances, one of them of two columns per atom, in plain loops."""
     X = np.linspace(3.0, 5.0, 5)[:, None]
     hat = family(MexicanHat()).draw(30, X, rng)
@@ -656,8 +655,7 @@ def test_error_bars_are_the_stated_formula(rng, monkeypatch):
     fitted = SimpleNamespace(
         fits=fits, maps=stack.maps, features=stack, units=SimpleNamespace(inputs=lambda X: X)
     )
-    monkeypatch.setattr(atoms, "gaussian", lambda model: fitted)
-    model = SimpleNamespace(model_=fitted)
+    model = SimpleNamespace(model_=SimpleNamespace(gaussian=fitted))
     estimate = kernel_error_bars(model, X, delta=0.03)
     log_term = np.log(4 / (0.03 / 2))
     value, half = np.zeros((5, 5)), np.zeros((5, 5))

@@ -19,7 +19,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.features.base import AtomMap, PlacedMap, WaveletMap
 from rwf.models.base import Model
-from rwf.models.gaussian import GaussianModel, gaussian
+from rwf.models.gaussian import GaussianModel
 
 FEW_SCALES = 16  # most distinct scales with a row each; more are binned by half octaves
 NARROW = 0.1  # share of the range of shifts below which an atom is narrow, and lies at the data
@@ -67,7 +67,7 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
 
 def _with_atoms(model: Model) -> GaussianModel:
     """The model, if its weights belong to single atoms and its inputs keep their units."""
-    found = gaussian(model)
+    found = model.gaussian
     if found is None or not any(isinstance(part, WaveletMap) for part in found.maps):
         raise ValueError(
             "the weights of this model do not belong to wavelets of one scale and place each: "
@@ -160,7 +160,7 @@ def prior_deviation(model: Model, X: Array, output: int = 0) -> Array:
 
     .. math:: \sqrt{\sum_j\lambda_j z_j(x)^2}
     """
-    fitted = gaussian(model)
+    fitted = model.gaussian
     if fitted is None or fitted.solver != "dense":
         raise ValueError(
             "a spike-and-slab prior has no prior variance of its own, and a lattice on the "

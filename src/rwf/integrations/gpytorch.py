@@ -32,7 +32,6 @@ from rwf.features import (
 from rwf.features.base import row_chunks
 from rwf.features.inducing import LOG_SCALES, NystromFeatures
 from rwf.features.local import LocalAtoms
-from rwf.models.gaussian import gaussian
 from rwf.wavelets import MexicanHat, OrientedWavelet, RadialWavelet, TensorWavelet
 
 try:
@@ -106,7 +105,7 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         heteroscedastic noise, and the Nyström residual variance. It needs the dense solver.
         """
         check_is_fitted(model)
-        fitted = gaussian(model.model_)
+        fitted = model.model_.gaussian
         if fitted is None or fitted.solver != "dense":
             raise ValueError(
                 "a tree of atoms, or a sampled set of them, has no feature matrix: fit with "

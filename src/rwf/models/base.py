@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.inference.posterior import normal_log_density
 from rwf.uncertainty.calibration import Calibration
+
+if TYPE_CHECKING:
+    from rwf.models.gaussian import GaussianModel
 
 LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
 
@@ -69,6 +72,11 @@ class Model(ABC):
     def base(self) -> Model:
         """The model inside all corrections."""
         return self
+
+    @property
+    def gaussian(self) -> GaussianModel | None:
+        """The model inside all corrections, if its weights have a Gaussian posterior."""
+        return None
 
     @property
     def calibration(self) -> Calibration | None:
@@ -193,6 +201,10 @@ class CorrectedModel(Model):
     @property
     def base(self) -> Model:
         return self.model.base
+
+    @property
+    def gaussian(self) -> GaussianModel | None:
+        return self.model.gaussian
 
     @property
     def needs_all_rows(self) -> bool:

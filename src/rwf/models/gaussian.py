@@ -68,6 +68,10 @@ class GaussianModel(Model):
         """ZW at inputs X, shape (n, q)."""
 
     @property
+    def gaussian(self) -> GaussianModel:
+        return self
+
+    @property
     def n_rows(self) -> float:
         return float(self.statistics.n)
 
@@ -174,8 +178,3 @@ class GaussianModel(Model):
                 (self.relative_noise(probe), other.relative_noise(probe)),
             )
         )
-
-
-def gaussian(model: Model) -> GaussianModel | None:
-    """The Gaussian model inside all corrections; ``None`` if the weights were sampled."""
-    return model.base if isinstance(model.base, GaussianModel) else None

@@ -23,7 +23,6 @@ from rwf.features import (
 from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.models.base import Model as FittedModel
-from rwf.models.gaussian import gaussian
 
 
 @runtime_checkable
@@ -94,7 +93,7 @@ def atom_blocks(model: Model, X: Array) -> list[AtomBlock]:
 def _parts(model: Model, X: Array) -> tuple[FeatureMap | Stack, Array, Array]:
     """Features, inputs in their units, and the prior variance of every column."""
     if isinstance(model, Regressor):
-        fitted = gaussian(model.model_)
+        fitted = model.model_.gaussian
         if fitted is None or isinstance(fitted.maps[0], NystromFeatures):
             raise ValueError(
                 "this model has no Monte-Carlo error: its kernel is in closed form, or its weights "
