@@ -31,7 +31,7 @@ from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
-from rwf.priors.tied_variances import in_cells, mean_log_density
+from rwf.priors.tied_variances import in_cells, in_parents, mean_log_density, trial_of
 from rwf.uncertainty.extrapolation import support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 from rwf.wavelets import CompactHat, Wavelet
@@ -133,20 +133,11 @@ def learn_tree(
         stack = tree.columns.features if width is None else in_cells(tree.columns.features, width)
         fits = by_octave
         if width is not None:
-            first = [
-                Variances(t.variances.log_priors[stack.parents], t.variances.log_noise)
-                for t in by_octave
-            ]
-            fits = _tied(moments, stack, first)
-        report = Trial(
-            log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
-            iterations=sum(t.evaluations for t in fits),
-            seconds=time.perf_counter() - begun,
-            name="one variance an octave" if width is None else f"cells of {width:g} scales",
-            held_out=mean_log_density([t.posterior.predict(held.X) for t in fits], held)
-            if len(held)
-            else None,
-        )
+            fits = _tied(moments, stack, in_parents(by_octave, stack))
+        density = None
+        if len(held):
+            density = mean_log_density([t.posterior.predict(held.X) for t in fits], held)
+        report = trial_of(fits, moments.n, width, begun, density)
         progress(f"{report.name}: held-out log density {report.held_out}")
         tried.append((replace(tree, columns=replace(tree.columns, features=stack)), fits, report))
     best = max(tried, key=lambda t: -np.inf if t[2].held_out is None else t[2].held_out)

@@ -31,8 +31,10 @@ from rwf.priors.tied_variances import (
     HELD_OUT,
     held_out_log_density,
     in_cells,
+    in_parents,
     moments_of,
     tied_variances,
+    trial_of,
 )
 from rwf.wavelets import CompactHat
 
@@ -95,18 +97,9 @@ def learn_cells(
     def attempt(width: float | None) -> _Choice:
         begun = time.perf_counter()
         stack = plain if width is None else in_cells(plain, width)
-        first = [
-            Variances(t.variances.log_priors[stack.parents], t.variances.log_noise)
-            for t in by_octave
-        ]
-        fits = tied_variances(moments, stack, first)
-        report = Trial(
-            log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / moments.n,
-            iterations=sum(t.evaluations for t in fits),
-            seconds=time.perf_counter() - begun,
-            name="one variance an octave" if width is None else f"cells of {width:g} scales",
-            held_out=held_out_log_density(fits, stack, test),
-        )
+        fits = tied_variances(moments, stack, in_parents(by_octave, stack))
+        density = held_out_log_density(fits, stack, test)
+        report = trial_of(fits, moments.n, width, begun, density)
         shown = "" if report.held_out is None else f"held-out log density {report.held_out:.4f}"
         progress(f"{report.name}: {shown}")
         return _Choice(stack, fits, report)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,7 +14,11 @@ from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
 from rwf.inference.moments import Moments, accumulate
+from rwf.inference.multifrontal import TreeEmpiricalBayes
+from rwf.inference.optimize import Trial
 from rwf.inference.posterior import Marginals, normal_log_density
+
+AnyFit: TypeAlias = EmpiricalBayes | TreeEmpiricalBayes
 
 HELD_OUT = 0.15  # share of the rows that choose how variances are tied
 
@@ -57,3 +63,21 @@ def mean_log_density(predictions: Sequence[Marginals], rows: Block) -> float:
     for output, p in enumerate(predictions):
         total += normal_log_density(rows.y[:, output] - p.mean, p.variance)
     return float(np.average(total, weights=rows.weights))
+
+
+def in_parents(fits: Sequence[AnyFit], stack: Stack) -> list[Variances]:
+    """Variances of octaves as starting points for those of their cells, of each output."""
+    return [Variances(t.variances.log_priors[stack.parents], t.variances.log_noise) for t in fits]
+
+
+def trial_of(
+    fits: Sequence[AnyFit], n: float, width: float | None, begun: float, held_out: float | None
+) -> Trial:
+    """What became of cells of a width, in scales, from fits to n rows."""
+    return Trial(
+        log_evidence_per_row=sum(t.posterior.log_evidence for t in fits) / n,
+        iterations=sum(t.evaluations for t in fits),
+        seconds=time.perf_counter() - begun,
+        name="one variance an octave" if width is None else f"cells of {width:g} scales",
+        held_out=held_out,
+    )
