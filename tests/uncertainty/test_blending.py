@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from rwf.data.holdout import held_out_rows
 from rwf.data.rows import Block
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.inference.multifrontal import (
@@ -24,7 +25,6 @@ from rwf.uncertainty.blending import (
     ExpertInputs,
     LocalScale,
     _experts,
-    held_out_rows,
     learn_output_blend,
 )
 from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
@@ -252,11 +252,3 @@ def test_an_expert_with_zero_errors_is_dropped(rng):
     perfect = replace(given, neighbors=Marginals(y, np.ones(len(y))))
     with np.errstate(all="ignore"):
         assert _experts(perfect, y) == ()
-
-
-def test_held_out_rows_are_a_tenth_and_neither_too_few_nor_too_many(rng):
-    held = held_out_rows(4000, rng)
-    assert len(np.unique(held)) == len(held) == 400
-    assert (np.diff(held) > 0).all()
-    assert [len(held_out_rows(n, rng)) for n in (0, 100, 1000, 2000)] == [0, 30, 300, 300]
-    assert len(held_out_rows(10**6, rng)) == 5000

@@ -180,13 +180,6 @@ def check_weights(weights: Array, label: Callable[[int], str]) -> None:
         )
 
 
-def hold_out(rows: Block, share: float, rng: np.random.Generator) -> tuple[Block, Block]:
-    """Training rows, and a share of them, drawn at random, that is held out."""
-    held = np.zeros(len(rows), dtype=bool)
-    held[rng.permutation(len(rows))[: int(share * len(rows))]] = True
-    return rows.part(~held), rows.part(held)
-
-
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
     """At most ``size`` distinct rows: all, or a sample in proportion to weights, of weight one."""
     if len(rows) <= size:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rwf._types import Array
+from rwf.data.holdout import held_out_rows
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
 from rwf.models.base import CorrectedModel, Correction, Model, Prediction
-from rwf.uncertainty.blending import OutputBlend, held_out_rows, learn_output_blend
+from rwf.uncertainty.blending import OutputBlend, learn_output_blend
 from rwf.uncertainty.calibration import Calibration
 
 

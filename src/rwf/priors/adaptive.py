@@ -17,7 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block, hold_out
+from rwf.data.holdout import hold_out
+from rwf.data.rows import Block
 from rwf.features.base import FeatureMap
 from rwf.features.local import LocalAtoms
 from rwf.features.stack import Stack
@@ -28,7 +29,7 @@ from rwf.models.base import LOW_DIMENSION
 from rwf.models.dense import Hyperparameters
 from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.random_features import START_NOISE
-from rwf.priors.tied_variances import HELD_OUT, held_out_log_density, moments_of, tied_variances
+from rwf.priors.tied_variances import held_out_log_density, moments_of, tied_variances
 from rwf.wavelets import Haar, Wavelet, as_wavelet
 
 SAMPLE_ROWS = 20_000  # rows by which atoms are placed
@@ -128,7 +129,7 @@ def learn_atoms(
     progress: Progress,
 ) -> tuple[Hyperparameters, list[Trial]]:
     """About ``n_features`` atoms placed by the data, and their variances."""
-    kept, test = hold_out(rows, HELD_OUT, rng)
+    kept, test = hold_out(rows, rng)
     source = _Source.around(wavelet, kept.X)
     m = max(1, n_features // wavelet.columns)
     atoms = source.fresh(m, rng)

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.data.rows import Block, hold_out
+from rwf.data.holdout import hold_out
+from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
 from rwf.models.base import LOW_DIMENSION
@@ -28,7 +29,7 @@ from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
-ROWS, HELD_OUT = 5000, 0.2  # rows on which priors compete, and the share of them that is held out
+ROWS = 5000  # on which priors compete
 HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
 
 
@@ -62,7 +63,7 @@ class Auto(Prior):
             for name, prior in self.candidates.items()
             if task.complete or prior.sample_rows <= len(known)
         }
-        kept, held = hold_out(some_rows(known, ROWS, rng), HELD_OUT, rng)
+        kept, held = hold_out(some_rows(known, ROWS, rng), rng)
         if len(held) < ENOUGH_SCORES:
             return _learned(next(iter(able.values())), task, known, rng)
         densities = _densities(able, task, kept, held)

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.data.rows import Block, Rows, hold_out
+from rwf.data.holdout import hold_out
+from rwf.data.rows import Block, Rows
 from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
@@ -38,7 +39,6 @@ from rwf.wavelets import CompactHat, Wavelet
 from rwf.wavelets.radial import Bump
 
 WIDTHS = (None, 16.0)  # widths of cells to choose from, in scales; ``None`` ties whole octaves
-HELD_OUT, MOST_HELD_OUT = 0.1, 20_000  # share of the rows that choose, and their largest number
 MOST_DENSE = 8000  # feature columns beyond which one Gram matrix is too large
 MANY_ROWS = 20_000  # beyond which, in one or two columns, this solver is the default
 
@@ -123,8 +123,7 @@ def learn_tree(
 ) -> tuple[TreeHyperparameters, list[Trial]]:
     """Variances per octave, or per octave and cell, whichever predicts held-out rows better."""
     k = rows.y.shape[1]
-    share = min(HELD_OUT, MOST_HELD_OUT / max(len(rows), 1))
-    kept, held = hold_out(rows, share, rng)
+    kept, held = hold_out(rows, rng)
     moments = accumulate_tree(tree, [kept], k)
     by_octave = _tied(moments, tree.columns.features, [power_law(tree.columns.features)] * k)
     tried: list[tuple[AtomTree, list[TreeEmpiricalBayes], Trial]] = []

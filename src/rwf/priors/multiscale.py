@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.data.rows import Block, hold_out
+from rwf.data.holdout import hold_out
+from rwf.data.rows import Block
 from rwf.features.base import FeatureMap
 from rwf.features.lattice import draw_lattice
 from rwf.features.local import LocalAtoms
@@ -28,7 +29,6 @@ from rwf.priors.base import FitConfig, LearnedFeatures, LearningTask, Prior
 from rwf.priors.lattice import Lattice, reason_for_multifrontal
 from rwf.priors.random_features import LEAST_COMPONENTS, MOST_COMPONENTS, START_NOISE
 from rwf.priors.tied_variances import (
-    HELD_OUT,
     held_out_log_density,
     in_cells,
     in_parents,
@@ -89,7 +89,7 @@ def learn_cells(
     """The lattice with the cells that predict held-out rows best, and its variances."""
     k = rows.y.shape[1]
     plain = Stack((*octaves, *trend))
-    kept, test = hold_out(rows, HELD_OUT, rng)
+    kept, test = hold_out(rows, rng)
     moments = moments_of(plain, kept)
     flat = Variances(np.zeros(len(plain.maps)), float(np.log(START_NOISE)))
     by_octave = tied_variances(moments, plain, [flat] * k)

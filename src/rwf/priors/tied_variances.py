@@ -20,8 +20,6 @@ from rwf.inference.posterior import Marginals, normal_log_density
 
 AnyFit: TypeAlias = EmpiricalBayes | TreeEmpiricalBayes
 
-HELD_OUT = 0.15  # share of the rows that choose how variances are tied
-
 
 def moments_of(features: Stack, rows: Block) -> Moments:
     """The moments of rows in standardised units."""

@@ -34,12 +34,7 @@ from rwf._types import Array, IntArray
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
-HELD_OUT, MOST_HELD_OUT = 0.1, 5000  # share and largest number of held-out rows
-
-CALIBRATION_ROWS, LARGEST_SHARE, FEWEST_HELD_OUT = 300, 0.3, 100
-"""In small tables the share grows up to ``LARGEST_SHARE``, to hold out ``CALIBRATION_ROWS``. With
-fewer than ``FEWEST_HELD_OUT`` rows there is no blend: the weights would overfit them."""
-
+FEWEST_HELD_OUT = 100  # held-out rows below which there is no blend: the weights would overfit
 NEARBY, PRIOR_ROWS = (10, 20, 40, 80), (0.02, 0.3, 4.0, 1e6)  # of :class:`LocalScale`
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # candidates for ρ, denser near one
 FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
@@ -174,12 +169,6 @@ class OutputBlend:
         most = max(expert.scale.nearby for expert in self.experts)
         distances, near = self.gp.nearest_others(rows, most)
         return ExpertInputs(model, own, distances, self.squares[near]).average(self.experts)
-
-
-def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
-    """Indices, ascending, of training rows on which the blend is compared with the model."""
-    share = min(max(HELD_OUT, CALIBRATION_ROWS / max(n, 1)), LARGEST_SHARE)
-    return np.sort(rng.permutation(n)[: min(int(share * n), MOST_HELD_OUT)])
 
 
 @dataclass(frozen=True)
