@@ -1,10 +1,17 @@
-"""Which training rows are held out, for every choice that is made by prediction."""
+"""Which training rows are held out, for every choice that is made by prediction.
+
+Rows of a field are held out alone and in blobs of several sizes, the rows nearest to a random one:
+single rows all have close neighbors, and say nothing about predictions in gaps.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from rwf._types import IntArray
+import numpy as np
+from scipy.spatial import cKDTree
+
+from rwf._types import Array, BoolArray, IntArray
 from rwf.data.rows import Block
 
 SHARE, MOST = 0.1, 5000
@@ -25,3 +32,47 @@ def hold_out(rows: Block, rng: np.random.Generator) -> tuple[Block, Block]:
     held = np.zeros(len(rows), dtype=bool)
     held[held_out_rows(len(rows), rng)] = True
     return rows.part(~held), rows.part(held)
+
+
+ALONE = 0.04  # share of the rows of a field that are held out alone
+BLOBS = ((3e-4, 0.01), (1e-3, 0.02), (3e-3, 0.03), (1e-2, 0.05), (4e-2, 0.08))
+"""Sizes of blobs, as shares of all rows, and the share that all blobs of a size hold out."""
+
+SMALLEST_BLOB = 4
+SCORED = 2000  # rows of every size that are predicted, at most
+
+
+@dataclass(frozen=True)
+class HeldOutBlobs:
+    """Rows held out alone and in blobs."""
+
+    size: IntArray  # of every row: -1 if it is kept, 0 if it is held out alone, 1 and on in blobs
+    blob: IntArray  # the number of its blob, from 0; a row alone is a blob
+
+    @property
+    def kept(self) -> BoolArray:
+        return self.size < 0
+
+    def sample(self, most: int, rng: np.random.Generator) -> IntArray:
+        """Indices, ascending, of held-out rows, at most so many of every size."""
+        by_size = [np.flatnonzero(self.size == size) for size in range(int(self.size.max()) + 1)]
+        return np.sort(np.concatenate([rng.permutation(rows)[:most] for rows in by_size]))
+
+
+def hold_out_blobs(X: Array, rng: np.random.Generator) -> HeldOutBlobs:
+    """Hold out rows alone and in blobs; where blobs overlap, the larger takes all."""
+    n, tree = len(X), cKDTree(X)
+    size, blob = np.full((2, n), -1)
+    alone = rng.permutation(n)[: max(int(ALONE * n), min(ENOUGH, n // 10))]
+    size[alone], blob[alone] = 0, np.arange(len(alone))
+    number, smaller, kind = len(alone), 0, 0
+    for share, all_shares in BLOBS:
+        rows = max(int(share * n), SMALLEST_BLOB)
+        if rows == smaller:
+            continue
+        smaller, kind = rows, kind + 1
+        for middle in rng.permutation(n)[: max(round(all_shares * n / rows), 1)]:
+            around = np.atleast_1d(tree.query(X[middle], k=rows)[1])
+            size[around], blob[around] = kind, number
+            number += 1
+    return HeldOutBlobs(size, blob)

@@ -147,7 +147,7 @@ class FeatureRegressor(FittedRegressor):
                 checkpointer = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
             found = fit_stream(reader, prior, config, rng, self._progress, checkpointer)
         self.model_, self.fit_report_ = found
-        self.n_iter_ = max(1, *(t.iterations for t in self.fit_report_.trials if t.chosen))
+        self.n_iter_ = max([1, *(t.iterations for t in self.fit_report_.trials if t.chosen)])
         self._warn_if_no_better()
         return self
 

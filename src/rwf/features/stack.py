@@ -20,6 +20,8 @@ class Stack(Fills):
     # for every block the cell of each of its columns, numbered from zero, if prior variances are
     # tied within cells and not within the whole block
     cells: tuple[Annotated[IntArray, "p"], ...] | None = None
+    # A, if the maps are functions of Ax, shape (d, d)
+    metric: Annotated[Array, "d d"] | None = None
 
     @property
     def n_features(self) -> int:
@@ -73,13 +75,18 @@ class Stack(Fills):
             self, maps=tuple(p.with_theta(t) for p, t in zip(self.maps, parts, strict=True))
         )
 
+    def coordinates(self, X: Array) -> Array:
+        """Ax of rows, or x without a metric: what the maps are functions of."""
+        return X if self.metric is None else np.ascontiguousarray(X @ self.metric.T)
+
     def into(self, X: FloatArray, out: FloatArray) -> None:
-        first = 0
+        X, first = self.coordinates(np.asarray(X, dtype=np.float64)), 0
         for part in self.maps:
             part.into(X, out[:, first : first + part.n_features])
             first += part.n_features
 
     def pull_back(self, X: Array, R: Array) -> Array:
+        X = self.coordinates(X)
         parts = self._split(R, [part.n_features for part in self.maps])
         return np.concatenate([p.pull_back(X, r) for p, r in zip(self.maps, parts, strict=True)])
 

@@ -151,6 +151,8 @@ def condition(
 def _n_neighbors(learned: LearnedPrior, task: LearningTask, n: int) -> int | None:
     """How many neighbours to blend with, if any."""
     wanted = task.config.neighbors
+    if learned.finished:
+        return None
     if wanted != "auto":
         return wanted
     many_inputs = task.known.X.shape[1] > LOW_DIMENSION

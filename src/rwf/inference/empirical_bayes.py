@@ -19,7 +19,7 @@ LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)  # from exact data to noise that 
 LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is as good as flat
 MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
 MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over from L-BFGS
-SHRINKAGE = 1e-3  # κ, weights that a block counts for: it matters to groups without rows
+SHRINKAGE = 1.0  # κ, weights that a block counts for: one atom alone cannot leave its octave
 
 STEEP, FIRST_STEPS = 0.1, 3
 """While the slope of the evidence per row by log σ² is steeper, the first step of L-BFGS would

@@ -35,6 +35,14 @@ class TreeHyperparameters:
 
     tree: AtomTree
     variances: tuple[Variances, ...]
+    # Rows that all rows count as, at most. What the atoms cannot resolve is correlated from row to
+    # row; as white noise it would raise the variances of coarse atoms, which swing in gaps
+    effective_rows: float = np.inf
+    learn_variances: bool = True  # whether the variances are found again from all rows
+
+    def weight(self, n: float) -> float:
+        """How much each of n rows counts."""
+        return min(1.0, self.effective_rows / max(n, 1e-300))
 
     @property
     def features(self) -> Stack:
@@ -77,16 +85,13 @@ class TreeModel(GaussianModel):
 
     @cached_property
     def fits(self) -> tuple[TreeEmpiricalBayes, ...]:
+        own = self.hyperparameters
+        moments = self.statistics.tempered(own.effective_rows)
+        steps = STEPS if own.learn_variances else 0
+        groups, parents = self.features.groups, self.features.parents
         return tuple(
-            tree_fixed_point(
-                self.statistics,
-                output,
-                self.features.groups,
-                start,
-                parents=self.features.parents,
-                max_iter=STEPS,
-            )
-            for output, start in enumerate(self.hyperparameters.variances)
+            tree_fixed_point(moments, output, groups, start, parents=parents, max_iter=steps)
+            for output, start in enumerate(own.variances)
         )
 
     def collect(self, rows: Rows, noise: VarianceFunction | None) -> TreeMoments:
@@ -116,9 +121,10 @@ class TreeModel(GaussianModel):
     def leave_one_out(self, rows: Block) -> Prediction:
         lacking, support = self._lacking(rows.X)
         noise, v = self._noise_at(rows.X), self.relative_noise(rows.X)
+        weights = rows.weights * self.hyperparameters.weight(self.n_rows)
         mean, variance = np.empty((2, len(rows), self.n_outputs))
         for output, t in enumerate(self.fits):
-            p = t.posterior.leave_one_out(rows.X, rows.y[:, output], rows.weights, v)
+            p = t.posterior.leave_one_out(rows.X, rows.y[:, output], weights, v)
             mean[:, output], variance[:, output] = p.mean, p.variance
         return Prediction(mean, np.maximum(variance - noise, 0.0) + lacking, noise, support)
 

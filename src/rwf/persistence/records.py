@@ -37,15 +37,18 @@ from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel, Hyperparameters
+from rwf.models.field import FieldModel, FieldOutput
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check
 from rwf.persistence.codec import Registry
-from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
+from rwf.priors import Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
 from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
 from rwf.uncertainty.calibration import Calibration
+from rwf.uncertainty.field_blend import FieldBlend, FieldScores
+from rwf.uncertainty.kriging import FieldKernel
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets import (
@@ -87,11 +90,13 @@ SPIKE_SLAB = (
 )  # fmt: skip
 CORRECTIONS = (
     Calibrated, LocallyCalibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert,
-    OutputBlend, NeighborBlend,
+    OutputBlend, NeighborBlend, FieldKernel, FieldScores, FieldBlend, FieldOutput, FieldModel,
 )  # fmt: skip
-MODELS = (DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend)
+MODELS = (
+    DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend, FieldModel,
+)  # fmt: skip
 PRIORS = (
-    Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,
+    Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,
 )  # fmt: skip
 LEARNED = (LearnedFeatures, LearnedLattice)
 REPORTS = (Trial, FitReport, Score, Scores)

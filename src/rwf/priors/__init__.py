@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.auto import Auto
 from rwf.priors.base import Prior
+from rwf.priors.field import Field
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
 from rwf.priors.random_features import Fourier, RandomFeatures
@@ -14,6 +15,7 @@ __all__ = [
     "PRIORS",
     "Adaptive",
     "Auto",
+    "Field",
     "Fourier",
     "Multiscale",
     "Nystrom",
@@ -25,6 +27,7 @@ __all__ = [
 PRIORS: dict[str, Callable[[], Prior]] = {
     "auto": Auto,
     "nystrom": Nystrom,
+    "field": Field,
     "multiscale": Multiscale,
     "adaptive": Adaptive,
     "spike_slab": SpikeSlab,

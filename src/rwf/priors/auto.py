@@ -23,13 +23,15 @@ from rwf.priors.base import (
     calibrated_model,
     some_rows,
 )
-from rwf.priors.lattice import Lattice, reason_for_multifrontal
+from rwf.priors.field import Field
+from rwf.priors.lattice import MANY_ROWS, Lattice, reason_for_multifrontal
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 from rwf.uncertainty.calibration import ENOUGH_SCORES
 
 ROWS = 5000  # on which priors compete
+FIELD_ROWS, MOST_FIELD_ROWS = 1000, 2**20  # of two or three columns that a field is used for
 HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
 
 
@@ -45,9 +47,11 @@ class Auto(Prior):
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         if d > LOW_DIMENSION:
             return Nystrom().for_rows(n, d, config)
+        if _is_field(d, config) and MANY_ROWS < n <= MOST_FIELD_ROWS:
+            return Field().for_rows(n, d, config)
         if reason_for_multifrontal(n, d, config):
             return Multiscale().for_rows(n, d, config)
-        return Auto(_candidates(d, config))
+        return Auto(_candidates(n, d, config))
 
     @property
     def sample_rows(self) -> int:  # type: ignore[override]
@@ -84,8 +88,21 @@ class Auto(Prior):
         return replace(found, trials=chosen + tried)
 
 
-def _candidates(d: int, config: FitConfig) -> dict[str, Prior]:
+def _is_field(d: int, config: FitConfig) -> bool:
+    """Whether a field suits: not if the parameters ask for what it has not."""
+    return (
+        1 < d <= LOW_DIMENSION
+        and config.solver == "auto"
+        and config.n_components is None
+        and config.neighbors is not None
+        and config.noise != "heteroscedastic"
+    )
+
+
+def _candidates(n: int, d: int, config: FitConfig) -> dict[str, Prior]:
     found: dict[str, Prior] = {"nystrom": Nystrom()}
+    if _is_field(d, config) and n >= FIELD_ROWS:
+        return {"field": Field(), **found}
     lattice = config.solver == "auto" and d <= 2 and config.n_components is None
     if d > 1 or not lattice:  # on one column a lattice does as well with more atoms, sooner
         found["multiscale"] = Multiscale()

@@ -103,6 +103,8 @@ class LearnedPrior(ABC):
     blends: bool = False  # whether a blend with nearest neighbours is worth trying by default
     screened: ClassVar[bool] = False
     """Whether model selection scores it with constant noise first."""
+    finished: ClassVar[bool] = False
+    """Whether the model is calibrated, and has its neighbors, when it is conditioned."""
 
     @abstractmethod
     def condition(self, task: LearningTask, rows: Rows) -> Model:
@@ -152,7 +154,7 @@ class Prior(ABC):
 def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> Model:
     """The model of all rows, with its variances calibrated as the config says."""
     model, mode = learned.condition(task, rows), task.config.calibration
-    if mode is None:
+    if mode is None or learned.finished:
         return model
     model = calibrate(model, task.scored)
     if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:

@@ -58,7 +58,8 @@ class AtomTree:
                 f"X has shape {X.shape}, but the atoms have {self.columns.n_inputs} inputs: give "
                 f"an array of shape (n, {self.columns.n_inputs})."
             )
-        return SortedRows.of(self.dissection, X, root, CELL_ROWS)
+        coordinates = self.columns.features.coordinates(X)
+        return SortedRows.of(self.dissection, coordinates, root, CELL_ROWS)
 
     def workspace(self, extra: int = 0) -> Workspace:
         """Memory for the features of one cell, and of ``extra`` lines more."""

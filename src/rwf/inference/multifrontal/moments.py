@@ -67,6 +67,15 @@ class TreeMoments:
             self.log_volume + other.log_volume,
         )
 
+    def tempered(self, effective_rows: float) -> TreeMoments:
+        """The moments with every row counted less, so that all count as so many, or as they are."""
+        w = effective_rows / max(self.n, 1e-300)
+        if w >= 1:
+            return self
+        return TreeMoments(
+            self.tree, w * self.grams, w * self.Zty, w * self.yty, w * self.n, w * self.log_volume
+        )
+
     def gram(self, leaf: int) -> Array:
         """The packed Gram matrix of a leaf."""
         starts = self.tree.dissection.packed_starts

@@ -1,0 +1,296 @@
+"""A field prior for two or three columns: a multiscale lattice, and kriging of what it leaves.
+
+Everything is learned from rows that are held out alone and in blobs of several sizes: the metric,
+how much every row counts for the lattice, both kernels, the weights of the two experts and the
+variance at every distance from data.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from rwf._types import Array, IntArray
+from rwf.data.holdout import SCORED, HeldOutBlobs, hold_out_blobs
+from rwf.data.rows import Block, Rows
+from rwf.features.stack import Stack
+from rwf.inference.empirical_bayes import Variances
+from rwf.inference.multifrontal import (
+    AtomTree,
+    TreeEmpiricalBayes,
+    TreeMoments,
+    accumulate_tree,
+    draw_multifrontal_lattice,
+    power_law,
+    tree_fixed_point,
+)
+from rwf.inference.optimize import Trial
+from rwf.inference.posterior import normal_log_density
+from rwf.models.base import LOW_DIMENSION
+from rwf.models.field import FieldModel, FieldOutput, experts, leave_one_out_scores
+from rwf.models.tree import TreeHyperparameters, TreeModel
+from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
+from rwf.uncertainty.calibration import Calibration
+from rwf.uncertainty.extrapolation import support_levels
+from rwf.uncertainty.field_blend import FieldErrors, learn_field_blend
+from rwf.uncertainty.field_kernel import learn_field_kernel
+from rwf.uncertainty.kriging import NEIGHBORS, FieldKernel, Kriging
+from rwf.wavelets.radial import Bump
+
+FEWEST_ROWS = 200  # below, the blobs that are held out are too few to judge by
+ROWS_PER_ATOM, LEAST_COMPONENTS, MOST_COMPONENTS = 4, 50, 16_000
+FOLDS = 2  # hold-outs from which weights and variances are learned
+EFFECTIVE = (3.0, 1.0, 0.3)  # effective rows per atom to choose from, the usual number first
+CLEAR = 0.03  # nats per row by which fewer of them must predict blobs better
+FIRST_STEPS, NEXT_STEPS = 6, 3  # of the fixed point, for the first number and for the others
+LARGE = 2  # size of blobs from which on they judge the lattice
+SMALL = 3  # size of blobs up to which they teach the kernel of residuals: larger ones are smooth
+RESIDUAL_STEPS = (25, 12)  # of L-BFGS: there is one component, in a metric that is nearly known
+
+
+@dataclass(frozen=True)
+class Field(Prior):
+    """A multiscale lattice for what is coarse, kriging of what it leaves for what is fine.
+
+    For up to three input columns. Such a model stores its training rows.
+    """
+
+    name: ClassVar[str] = "field"
+    most_inputs: ClassVar[int] = LOW_DIMENSION
+    solvers: ClassVar[tuple[str, ...]] = ("auto", "multifrontal")
+    sample_rows: ClassVar[int] = sys.maxsize
+    needs_all_rows: ClassVar[bool] = True
+
+    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
+        super().for_rows(n, d, config)
+        if n < FEWEST_ROWS:
+            raise ValueError(
+                f"prior='field' holds out blobs of rows, and needs {FEWEST_ROWS} of them, but X "
+                f"has {n}: leave the prior out."
+            )
+        return self
+
+    def n_components(self, n: int) -> int:
+        return int(np.clip(n // ROWS_PER_ATOM, LEAST_COMPONENTS, MOST_COMPONENTS))
+
+    def learn(self, task: LearningTask) -> LearnedField:
+        return _Learner(task).learn()
+
+
+Kernels = tuple[FieldKernel, FieldKernel]  # of y, and of what the lattice leaves of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedField(LearnedPrior):
+    """A tempered lattice, the kernels, and errors of held-out rows to blend and calibrate by."""
+
+    finished: ClassVar[bool] = True
+    hyperparameters: TreeHyperparameters
+    kernels: tuple[Kernels, ...]  # of each output
+    errors: tuple[FieldErrors, ...]  # of each output
+
+    def condition(self, task: LearningTask, rows: Rows) -> FieldModel:
+        assert isinstance(rows, Block)  # as it needs all rows
+        rows, mode = rows.part(rows.weights > 0), task.config.calibration
+        wanted = task.config.neighbors
+        n_neighbors = wanted if isinstance(wanted, int) else NEIGHBORS
+        outputs, scores, z = [], [], []
+        for i, (pair, errors) in enumerate(zip(self.kernels, self.errors, strict=True)):
+            center = float(rows.y[:, i].mean())
+            own = leave_one_out_scores(pair[0], rows.X, rows.y[:, i] - center, n_neighbors)
+            blend = learn_field_blend(errors, own, mode)
+            outputs.append(FieldOutput(center, *pair, blend))
+            scores.append(own)
+            z.append(blend.scores(errors, own)[errors.alone])
+        return FieldModel(
+            _lattice_model(task, self.hyperparameters, rows),
+            tuple(outputs),
+            rows.X,
+            rows.y,
+            tuple(scores),
+            None if mode is None else Calibration(np.column_stack(z)),
+            n_neighbors,
+        )
+
+
+def _lattice_model(task: LearningTask, found: TreeHyperparameters, rows: Block) -> TreeModel:
+    """The lattice's model of rows, with variances that revert to the prior's away from them."""
+    levels = None
+    if task.config.calibration is not None:
+        energies = found.tree.block_energies(task.scored.X)
+        levels = support_levels(energies, found.features.local_blocks)
+    return TreeModel(
+        units=task.units, hyperparameters=found, statistics=found.collect(rows), levels=levels
+    )
+
+
+class _HoldOut:
+    """One way to hold rows out: which ones, and a sample of them that is predicted."""
+
+    def __init__(self, rows: Block, rng: np.random.Generator) -> None:
+        self.blobs = hold_out_blobs(rows.X, rng)
+        self.kept = np.flatnonzero(self.blobs.kept)
+        self.scored = self.blobs.sample(SCORED, rng)
+
+    def judges(self) -> tuple[IntArray, Array]:
+        """Scored rows in large blobs, and weights: sizes count equally, and blobs in a size."""
+        size = self.blobs.size[self.scored]
+        rows = self.scored[size >= min(LARGE, int(size.max()))]
+        size, blob = self.blobs.size[rows], self.blobs.blob[rows]
+        _, which, counts = np.unique(blob, return_inverse=True, return_counts=True)
+        weights = 1.0 / counts[which]
+        return rows, weights / np.bincount(size, weights)[size]
+
+
+class _Learner:
+    """Learns the parts of a field one after the other; later ones use the earlier."""
+
+    def __init__(self, task: LearningTask) -> None:
+        self.task, self.rng = task, task.rng
+        self.rows = task.known.part(task.known.weights > 0)
+        self.n_outputs = self.rows.n_outputs
+        self.centers = self.rows.y.mean(axis=0)
+        self.metric = "full" if task.config.metric == "auto" else task.config.metric
+        self.trials: list[Trial] = []
+
+    def learn(self) -> LearnedField:
+        first = _HoldOut(self.rows, self.rng)
+        of_y = [self._kernel_of_y(first, output) for output in range(self.n_outputs)]
+        found = self._temper(self._draw(of_y), first)
+        lattice = self._lattice(found, first)
+        of_rest = self._kernels_of_residuals(lattice, first, of_y)
+        kernels = tuple(zip(of_y, of_rest, strict=True))
+        folds = [self._errors(lattice, first, kernels)]
+        for _ in range(1, FOLDS):
+            other = _HoldOut(self.rows, self.rng)
+            folds.append(self._errors(self._lattice(found, other), other, kernels))
+        return LearnedField(
+            trials=tuple(self.trials),
+            n_learned=len(found.features.maps)
+            + self.n_outputs * sum(map(_n_parameters, kernels[0])),
+            why="a field of two or three columns",
+            hyperparameters=found,
+            kernels=kernels,
+            errors=tuple(FieldErrors.joined(parts) for parts in zip(*folds, strict=True)),
+        )
+
+    def _kernel_of_y(self, held: _HoldOut, output: int) -> FieldKernel:
+        values = self.rows.y[:, output] - self.centers[output]
+        kernel = learn_field_kernel(self.rows.X, values, held.blobs, self.rng, metric=self.metric)
+        self.task.progress(f"kernel of output {output}: {kernel}")
+        return kernel
+
+    def _draw(self, kernels: Sequence[FieldKernel]) -> AtomTree:
+        """A lattice of atoms that are round in the mean metric of all outputs."""
+        tensors = [k.metric.T @ k.metric for k in kernels]
+        d = len(tensors[0])
+        tensors = [T / np.linalg.det(T) ** (1 / d) for T in tensors]
+        A = np.linalg.cholesky(np.mean(tensors, axis=0)).T
+        U = self.rows.X @ A.T
+        span = float(np.ptp(U, axis=0).max()) or 1.0
+        atoms = draw_multifrontal_lattice(Bump(), U / span, self.task.n_components, self.rng)
+        stack = Stack((*atoms, *self.task.draw_trend()), metric=A / span)
+        return AtomTree.of(stack, U.shape[1])
+
+    def _temper(self, tree: AtomTree, held: _HoldOut) -> TreeHyperparameters:
+        """Variances, and how many rows all count as: fewer only if that predicts blobs better."""
+        moments = accumulate_tree(tree, [self.rows.part(held.kept)], self.n_outputs)
+        features, share = tree.columns.features, len(held.kept) / len(self.rows)
+        starts, steps = [power_law(features)] * self.n_outputs, FIRST_STEPS
+        found, highest = None, -np.inf
+        for ratio in EFFECTIVE:
+            begun, wanted = time.perf_counter(), ratio * tree.n_features
+            fits = _fits(moments.tempered(share * wanted), starts, steps)
+            density = self._density(fits, held)
+            name = f"lattice with {ratio:g} effective rows per atom"
+            self.task.progress(f"{name}: held-out log density {density:.4f}")
+            evaluations = sum(t.evaluations for t in fits)
+            trial = Trial(
+                np.nan, evaluations, time.perf_counter() - begun, name=name, held_out=density
+            )
+            self.trials.append(trial)
+            if found is not None and density < highest + CLEAR:
+                break
+            starts, steps, highest, best = [t.variances for t in fits], NEXT_STEPS, density, trial
+            found = TreeHyperparameters(tree, tuple(starts), wanted, learn_variances=False)
+        assert found is not None
+        self.trials = [replace(t, chosen=t is best) for t in self.trials]
+        return found
+
+    def _density(self, fits: Sequence[TreeEmpiricalBayes], held: _HoldOut) -> float:
+        """Mean log density of rows in large blobs."""
+        judges, weights = held.judges()
+        total = np.zeros(len(judges))
+        for output, t in enumerate(fits):
+            p = t.posterior.predict(self.rows.X[judges])
+            total += normal_log_density(self.rows.y[judges, output] - p.mean, p.variance)
+        return float(np.average(total, weights=weights))
+
+    def _lattice(self, found: TreeHyperparameters, held: _HoldOut) -> TreeModel:
+        return _lattice_model(self.task, found, self.rows.part(held.kept))
+
+    def _kernels_of_residuals(
+        self, lattice: TreeModel, held: _HoldOut, of_y: Sequence[FieldKernel]
+    ) -> list[FieldKernel]:
+        X, y, blobs = self.rows.X, self.rows.y, held.blobs
+        variance = np.zeros_like(y)
+        variance[held.scored] = lattice.predict(X[held.scored]).function_variance
+        use = blobs.kept.copy()
+        use[held.scored[blobs.size[held.scored] <= SMALL]] = True
+        part = HeldOutBlobs(blobs.size[use], blobs.blob[use])
+        rest = y[use] - lattice.mean(X[use])
+        found = []
+        for output, kernel in enumerate(of_y):
+            other = 5 if kernel.twice_order == 3 else 3
+            found.append(
+                learn_field_kernel(
+                    X[use],
+                    rest[:, output],
+                    part,
+                    self.rng,
+                    orders=((kernel.twice_order, False), (other, False)),
+                    extra=variance[use, output],
+                    metric=self.metric,
+                    steps=RESIDUAL_STEPS,
+                )
+            )
+            self.task.progress(f"kernel of residuals of output {output}: {found[-1]}")
+        return found
+
+    def _errors(
+        self, lattice: TreeModel, held: _HoldOut, kernels: Sequence[Kernels]
+    ) -> list[FieldErrors]:
+        """Errors of both experts on held-out rows, of each output."""
+        kept, scored = self.rows.part(held.kept), self.rows.part(held.scored)
+        rest, p = kept.y - lattice.mean(kept.X), lattice.predict(scored.X)
+        found = []
+        for i, (of_y, of_rest) in enumerate(kernels):
+            center = float(self.centers[i])
+            near = Kriging(of_y, kept.X, kept.y[:, i] - center).predict(scored.X)
+            left = Kriging(of_rest, kept.X, np.ascontiguousarray(rest[:, i])).predict(scored.X)
+            both = experts(center, near, p.mean[:, i], p.function_variance[:, i], left)
+            numbers, blob = held.kept[near.near], held.blobs.blob[held.scored]
+            found.append(FieldErrors(scored.y[:, i], both, near.gap, numbers, blob))
+        return found
+
+
+def _fits(
+    moments: TreeMoments, starts: Sequence[Variances], steps: int
+) -> list[TreeEmpiricalBayes]:
+    stack = moments.tree.columns.features
+    return [
+        tree_fixed_point(
+            moments, output, stack.groups, start, parents=stack.parents, max_iter=steps
+        )
+        for output, start in enumerate(starts)
+    ]
+
+
+def _n_parameters(kernel: FieldKernel) -> int:
+    d = len(kernel.metric)
+    return d * (d + 1) // 2 + (4 if kernel.long > 0 else 2)
