@@ -24,7 +24,7 @@ import numpy as np
 from rwf._types import Array, BoolArray, FloatArray, IntArray
 from rwf.features.base import LOG_LENGTH_BOUNDS, memory
 from rwf.features.trend import Shapeless
-from rwf.linalg.cholesky import Factor, factor_matrix, stack_triangle
+from rwf.linalg.dense import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum

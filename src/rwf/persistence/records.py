@@ -32,7 +32,7 @@ from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
-from rwf.linalg.cholesky import Factor
+from rwf.linalg.dense import Factor
 from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
 from rwf.models.calibrated import Calibrated, LocallyCalibrated
