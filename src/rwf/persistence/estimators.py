@@ -78,8 +78,8 @@ class TableParts:
 
 
 CACHED = (
+    "rwf.features.inducing.NystromResidual",
     "rwf.uncertainty.extrapolation.PriorReversion",
-    "rwf.uncertainty.extrapolation.NystromResidual",
     "rwf.inference.spike_slab.mixture.Mixture",
     "rwf.inference.spike_slab.windows.WindowedMixture",
     "rwf.inference.multifrontal._rows.ColumnTable",
