@@ -22,8 +22,7 @@ from typing import Annotated, Self, cast
 import numpy as np
 
 from rwf._types import Array, BoolArray, FloatArray, IntArray
-from rwf.features.base import LOG_LENGTH_BOUNDS, memory
-from rwf.features.trend import Shapeless
+from rwf.features.base import LOG_LENGTH_BOUNDS, Shapeless, memory
 from rwf.linalg.dense import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
-from rwf.features.base import Features
+from rwf.features.base import Features, Stack
 from rwf.features.inducing import NystromFeatures, NystromResidual
-from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores, in_parallel

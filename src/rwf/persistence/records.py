@@ -7,13 +7,11 @@ from rwf.data.scaling import Affine, Logarithm, Standardizer
 from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
-from rwf.features.base import FeatureMap
+from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.fit.report import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances

@@ -14,8 +14,7 @@ from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
-from rwf.features.base import Family, FeatureMap
-from rwf.features.trend import ConstantFamily, LinearFamily
+from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.calibrated import calibrate, calibrate_locally

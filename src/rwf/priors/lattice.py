@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from rwf.data.rows import Block, Rows, hold_out
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,
