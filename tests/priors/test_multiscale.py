@@ -20,7 +20,7 @@ from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import SHRINKAGE, Variances, mackay_fixed_point
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate
-from rwf.models.calibrated import Calibrated
+from rwf.models.corrected import Calibrated
 from rwf.priors.adaptive import by_octave, joined_atoms, learn_atoms
 from rwf.priors.multiscale import learn_cells
 from rwf.wavelets import Cliff, CompactHat, Haar, MexicanHat

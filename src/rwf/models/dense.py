@@ -17,9 +17,8 @@ from rwf.features.inducing import NystromFeatures, NystromResidual
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores, in_parallel
-from rwf.models.base import Prediction
+from rwf.models.base import ENOUGH_SCORES, Prediction
 from rwf.models.gaussian import GaussianModel
-from rwf.uncertainty.calibration import ENOUGH_SCORES
 from rwf.uncertainty.extrapolation import block_energies
 from rwf.uncertainty.variance_function import VarianceFunction
 

@@ -27,9 +27,8 @@ from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
 from rwf.inference.spike_slab.fit import SpikeSlabFit
 from rwf.inference.spike_slab.windows import WindowedFit
-from rwf.models.base import CorrectedModel
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import LocallyCalibrated
+from rwf.models.corrected import CorrectedModel, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel

@@ -31,9 +31,9 @@ from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.linalg.dense import Factor
-from rwf.models.base import Model
+from rwf.models.base import Calibration, Model
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.models.tree import TreeHyperparameters, TreeModel
@@ -43,7 +43,6 @@ from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, S
 from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
-from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets import (

@@ -11,7 +11,7 @@ import numpy as np
 from rwf.data.rows import Block, hold_out
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.models.base import LOW_DIMENSION
+from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.base import (
@@ -26,7 +26,6 @@ from rwf.priors.lattice import Lattice, reason_for_multifrontal
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
-from rwf.uncertainty.calibration import ENOUGH_SCORES
 
 ROWS, HELD_OUT = 5000, 0.2  # rows on which priors compete, and the share of them that is held out
 HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
