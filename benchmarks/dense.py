@@ -43,7 +43,7 @@ from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.lattice import draw_lattice
 from rwf.inference.evidence import evidence
 from rwf.inference.moments import accumulate, row_buffer
-from rwf.linalg.blas import add_gram, call
+from rwf.linalg.dense import add_gram, call
 from rwf.linalg.threads import in_parallel, one_blas_thread
 from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat

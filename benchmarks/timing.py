@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rwf.linalg.blas import call
+from rwf.linalg.dense import call
 
 Result = TypeVar("Result")
 Clock = Callable[[], float]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rwf.features.stack import Stack
-from rwf.features.trend import LinearFeatures
+from rwf.features import LinearFeatures, Stack
 from rwf.uncertainty.variance_function import VarianceFunction
 
 STEEPEST = 5.0

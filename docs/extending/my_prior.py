@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf.features.base import Fills
-from rwf.features.stack import Stack
+from rwf.features.base import Fills, Stack
 from rwf.models.dense import Hyperparameters
 from rwf.priors import Prior
 from rwf.priors.base import LearnedFeatures

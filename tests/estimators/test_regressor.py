@@ -30,8 +30,8 @@ from rwf import (
     RWFRegressor,
 )
 from rwf.estimators.validation import generator
-from rwf.models.calibrated import Calibrated
-from rwf.uncertainty.calibration import Calibration
+from rwf.models.base import Calibration
+from rwf.models.corrected import Calibrated
 
 REGRESSORS = {
     "nystrom": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),

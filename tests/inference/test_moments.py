@@ -24,7 +24,7 @@ from rwf.features import (
 from rwf.inference.evidence import evidence, variance_gradient
 from rwf.inference.moments import Moments, RootMoments, accumulate, accumulate_root
 from rwf.inference.posterior import Posterior
-from rwf.linalg.cholesky import stack_triangle
+from rwf.linalg.dense import stack_triangle
 from rwf.wavelets import CompactHat, ComplexMorlet, Daubechies, MexicanHat, Morlet
 from rwf.wavelets.measure import Box, Measure, Rows
 

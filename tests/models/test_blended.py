@@ -15,11 +15,10 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.fit import pipeline
 from rwf.inference.posterior import Marginals
-from rwf.models.base import CorrectedModel, Correction
+from rwf.models.base import Calibration
 from rwf.models.blended import NeighborBlend, blend_neighbors
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated, CorrectedModel, Correction, LocallyCalibrated
 from rwf.priors.nystrom import Nystrom
-from rwf.uncertainty.calibration import Calibration
 
 
 def terrain(n, seed):

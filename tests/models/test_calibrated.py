@@ -13,9 +13,8 @@ from sklearn.base import clone
 
 from rwf import RFFRegressor, RWFRegressor
 from rwf.data.rows import Block, distinct
-from rwf.models.base import scores
-from rwf.models.calibrated import Calibrated, LocallyCalibrated, calibrate
-from rwf.uncertainty.calibration import Calibration
+from rwf.models.base import Calibration
+from rwf.models.corrected import Calibrated, LocallyCalibrated, calibrate
 
 BREAK = 5.0
 
@@ -104,7 +103,7 @@ def test_the_report_scores_the_locally_calibrated_model(data, local, plain):
     wrapped = local.model_.model
     left_out = wrapped.leave_one_out(known)
     c = local.model_.correction(known.X, left_out).factor
-    z = scores(wrapped, known)
+    z = wrapped.leave_one_out(known).calibration(known.y).scores
     gain = 0.5 * np.mean(z**2 * (1 - 1 / c) - np.log(c))
     assert plain.fit_report_.nll - local.fit_report_.nll == pytest.approx(gain, rel=1e-9)
     change = local.model_.leave_one_out(known).log_density(known.y)

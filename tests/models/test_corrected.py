@@ -13,11 +13,10 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import IncompatibleModelsError
 from rwf.inference.spike_slab import Schedule
-from rwf.models.base import Correction
+from rwf.models.base import Calibration
 from rwf.models.blended import NeighborBlend, blend_neighbors
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated, Correction, LocallyCalibrated
 from rwf.priors.spike_slab import SpikeSlab
-from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import learn_variance
 
 SHORT = Schedule(chains=2, sweeps=6, burn_in=2, keeping=2, attempts=1, draws=10)

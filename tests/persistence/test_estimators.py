@@ -33,7 +33,7 @@ from rwf.errors import (
 )
 from rwf.inference.spike_slab.fit import Schedule
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel

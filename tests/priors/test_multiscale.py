@@ -13,15 +13,14 @@ from rwf import Adaptive, RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.features import ConstantFamily, LinearFamily
+from rwf.features.base import ConstantFeatures, Stack
 from rwf.features.lattice import DENSITY, LEAST_ROWS, REACH, draw_lattice
 from rwf.features.local import LocalAtoms
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures
 from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import SHRINKAGE, Variances, mackay_fixed_point
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate
-from rwf.models.calibrated import Calibrated
+from rwf.models.corrected import Calibrated
 from rwf.priors.adaptive import by_octave, joined_atoms, learn_atoms
 from rwf.priors.multiscale import learn_cells
 from rwf.wavelets import Cliff, CompactHat, Haar, MexicanHat

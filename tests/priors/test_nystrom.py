@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, Stack
-from rwf.features.inducing import HatMixture, NystromFeatures
+from rwf.features.inducing import HatMixture, NystromFeatures, NystromResidual
 from rwf.inference.evidence import exact_evidence
 from rwf.priors import nystrom
 from rwf.priors.nystrom import (
@@ -29,7 +29,6 @@ from rwf.priors.nystrom import (
     missing_variance,
     other_kernel,
 )
-from rwf.uncertainty.extrapolation import NystromResidual
 
 
 def make_kernel(rng, d=2, blocks=2, ard=True, mix=False):
@@ -173,6 +172,17 @@ def test_what_atoms_miss_is_added_up_to_what_the_noise_already_holds():
     assert_allclose(few.extra(np.array([0.4])), 0.0, atol=1e-15)
     assert few.extra(np.array([0.0]))[0] > -0.3  # never all of the noise
     assert_allclose(few.extra(np.array([1.0])), 0.3 / 1.6 * (2.0 - 0.8))
+
+
+def test_the_residual_of_a_nystrom_model_keeps_half_of_the_noise():
+    few = NystromResidual.learn(variance=2.0, missing=0.5, noise=0.2)
+    assert few.in_noise == pytest.approx(0.1)
+    assert few.share == pytest.approx(0.2)  # g = σ²/2r̄ = 0.1
+    many = NystromResidual.learn(variance=2.0, missing=0.01, noise=0.2)
+    assert (many.share, many.in_noise) == (2.0, pytest.approx(0.02))
+    exact = NystromResidual.learn(variance=2.0, missing=-1e-16, noise=0.2)
+    assert (exact.share, exact.in_noise) == (2.0, 0.0)
+    assert_allclose(few.extra(np.array([0.0, 0.5])), [-0.1, 0.0], atol=1e-16)
 
 
 def prior_differences(kernel, step=1e-6):

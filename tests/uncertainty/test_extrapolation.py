@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rwf.uncertainty.extrapolation import (
-    NystromResidual,
-    PriorReversion,
-    block_energies,
-    support_levels,
-)
+from rwf.uncertainty.extrapolation import PriorReversion, block_energies, support_levels
 
 BLOCKS = np.array([0, 0, 0, 1, 1, 2])
 
@@ -69,14 +64,3 @@ def test_blocks_that_miss_a_row_are_left_out(columns):
     none = PriorReversion.learn(BLOCKS, np.zeros(3), np.mean(Z**2, axis=0), priors)
     assert_array_equal(none.missing(np.zeros((2, 3))), 0.0)
     assert_array_equal(none.support(np.zeros((2, 3))), 1.0)
-
-
-def test_the_residual_of_a_nystrom_model_keeps_half_of_the_noise():
-    few = NystromResidual.learn(variance=2.0, missing=0.5, noise=0.2)
-    assert few.in_noise == pytest.approx(0.1)
-    assert few.share == pytest.approx(0.2)  # g = σ²/2r̄ = 0.1
-    many = NystromResidual.learn(variance=2.0, missing=0.01, noise=0.2)
-    assert (many.share, many.in_noise) == (2.0, pytest.approx(0.02))
-    exact = NystromResidual.learn(variance=2.0, missing=-1e-16, noise=0.2)
-    assert (exact.share, exact.in_noise) == (2.0, 0.0)
-    assert_allclose(few.extra(np.array([0.0, 0.5])), [-0.1, 0.0], atol=1e-16)

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from rwf._types import Array, BoolArray, IntArray
+from rwf._types import Array, BoolArray, FloatArray, IntArray
 from rwf.linalg.threads import in_parallel
 
 BLOCK_BYTES = 64 * 2**20  # memory for one block of features
@@ -166,6 +166,15 @@ def distinct(rows: Block) -> Block:
     return Block(
         np.ascontiguousarray(table[first, :d]), np.ascontiguousarray(table[first, d:]), totals
     )
+
+
+def non_finite(values: FloatArray) -> IntArray:
+    """Row and column of every NaN and infinity, shape (count, 2)."""
+    # The sum is finite unless an entry is not, or it overflows; only then look closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return np.empty((0, 2), dtype=np.intp)
+    return np.argwhere(~np.isfinite(values))
 
 
 def check_weights(weights: Array, label: Callable[[int], str]) -> None:

@@ -20,8 +20,7 @@ from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning
 from rwf.estimators.predicting import FittedRegressor
 from rwf.estimators.validation import RandomState, check_data, generator
-from rwf.fit.pipeline import fit, fit_stream
-from rwf.fit.report import FitReport
+from rwf.fit.pipeline import FitReport, fit, fit_stream
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend

@@ -21,8 +21,7 @@ from rwf.data.readers import (
     open_rows,
     values_of,
 )
-from rwf.data.readers.base import non_finite
-from rwf.data.rows import Block, check_weights
+from rwf.data.rows import Block, check_weights, non_finite
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

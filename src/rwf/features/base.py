@@ -1,4 +1,4 @@
-r"""The protocol of feature maps.
+r"""The protocol of feature maps, and the maps that every model has: a trend, and a stack.
 
 A map turns rows X, shape (n, d), into features Z, shape (n, p), and pulls a gradient with respect
 to Z back to its own shape parameters θ. Inference uses nothing else, so wavelets, ridges and
@@ -11,8 +11,9 @@ cost more than the features, because the system has to clear it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol, Self, cast, runtime_checkable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -77,6 +78,27 @@ class Fills:
         out[:] = self(X)
 
 
+class Shapeless(Fills):
+    """What feature maps without shape parameters have in common."""
+
+    n_lengths: ClassVar[int] = 0
+    local: ClassVar[bool] = False
+
+    @property
+    def theta(self) -> Array:
+        return np.empty(0)
+
+    @property
+    def bounds(self) -> Array:
+        return np.empty((0, 2))
+
+    def with_theta(self, theta: Array) -> Self:
+        return self
+
+    def pull_back(self, X: Array, R: Array) -> Array:
+        return np.empty(0)
+
+
 @runtime_checkable
 class AtomMap(FeatureMap, Protocol):
     """A map whose columns belong to atoms, of which some can be taken.
@@ -132,6 +154,130 @@ class Family(Protocol):
 
     def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> FeatureMap:
         """A map with about ``n_features`` columns, placed on the rows X."""
+
+
+@dataclass(frozen=True)
+class ConstantFeatures(Shapeless):
+    """z(x) = 1."""
+
+    n_features: int = 1
+
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        out[:] = 1.0
+
+
+@dataclass(frozen=True)
+class LinearFeatures(Shapeless):
+    """z(x) = x/√d, so that E‖z‖² = 1 for standardised columns."""
+
+    n_features: int
+
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        out[:] = X / np.sqrt(self.n_features)
+
+
+@dataclass(frozen=True)
+class ConstantFamily:
+    """The constant column."""
+
+    sized: ClassVar[bool] = False
+    start_log_prior: ClassVar[float] = 0.0
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> ConstantFeatures:
+        return ConstantFeatures()
+
+
+@dataclass(frozen=True)
+class LinearFamily:
+    """One column per input."""
+
+    sized: ClassVar[bool] = False
+    start_log_prior: ClassVar[float] = -2.0
+
+    def draw(self, n_features: int, X: Array, rng: np.random.Generator) -> LinearFeatures:
+        return LinearFeatures(X.shape[1])
+
+
+@dataclass(frozen=True)
+class Stack(Fills):
+    """z(x) = [z_1(x), …, z_B(x)]: a sum of kernels, each with its own θ and prior variance."""
+
+    maps: tuple[FeatureMap, ...]  # the blocks, in the order of their columns
+    # for every block the cell of each of its columns, numbered from zero, if prior variances are
+    # tied within cells and not within the whole block
+    cells: tuple[Annotated[IntArray, "p"], ...] | None = None
+    metric: Annotated[Array, "d d"] | None = None  # A, if the maps are functions of Ax
+
+    @property
+    def n_features(self) -> int:
+        return sum(part.n_features for part in self.maps)
+
+    @property
+    def blocks(self) -> IntArray:
+        """The block of every column, shape (p,)."""
+        return np.repeat(np.arange(len(self.maps)), [part.n_features for part in self.maps])
+
+    @property
+    def groups(self) -> IntArray:
+        """The group of every column, shape (p,): its columns share one prior variance."""
+        if self.cells is None:
+            return self.blocks
+        starts = np.cumsum([0, *(int(cells.max()) + 1 for cells in self.cells[:-1])])
+        return np.concatenate([a + cells for a, cells in zip(starts, self.cells, strict=True)])
+
+    @property
+    def parents(self) -> IntArray:
+        """The block of every group, shape (G,)."""
+        if self.cells is None:
+            return np.arange(len(self.maps))
+        return np.repeat(np.arange(len(self.maps)), [int(c.max()) + 1 for c in self.cells])
+
+    @property
+    def local(self) -> bool:
+        return any(part.local for part in self.maps)
+
+    @property
+    def local_blocks(self) -> Array:
+        """Whether each block is local, shape (B,)."""
+        return np.array([part.local for part in self.maps])
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([part.theta for part in self.maps])
+
+    @property
+    def length_mask(self) -> Array:
+        """Which entries of θ are logarithms of length-scales."""
+        return np.concatenate([np.arange(len(part.theta)) < part.n_lengths for part in self.maps])
+
+    @property
+    def bounds(self) -> Array:
+        return np.concatenate([part.bounds for part in self.maps])
+
+    def with_theta(self, theta: Array) -> Self:
+        parts = self._split(theta, [len(part.theta) for part in self.maps])
+        return replace(
+            self, maps=tuple(p.with_theta(t) for p, t in zip(self.maps, parts, strict=True))
+        )
+
+    def coordinates(self, X: Array) -> Array:
+        """Ax of rows, or x without a metric: what the maps are functions of."""
+        return X if self.metric is None else np.ascontiguousarray(X @ self.metric.T)
+
+    def into(self, X: FloatArray, out: FloatArray) -> None:
+        X, first = self.coordinates(np.asarray(X, dtype=np.float64)), 0
+        for part in self.maps:
+            part.into(X, out[:, first : first + part.n_features])
+            first += part.n_features
+
+    def pull_back(self, X: Array, R: Array) -> Array:
+        X = self.coordinates(X)
+        parts = self._split(R, [part.n_features for part in self.maps])
+        return np.concatenate([p.pull_back(X, r) for p, r in zip(self.maps, parts, strict=True)])
+
+    @staticmethod
+    def _split(values: Array, sizes: Sequence[int]) -> list[Array]:
+        return np.split(values, np.cumsum(sizes)[:-1], axis=-1)
 
 
 def memory(rows: FloatArray) -> tuple[FloatArray, int]:

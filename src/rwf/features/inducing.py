@@ -22,9 +22,8 @@ from typing import Annotated, Self, cast
 import numpy as np
 
 from rwf._types import Array, BoolArray, FloatArray, IntArray
-from rwf.features.base import LOG_LENGTH_BOUNDS, memory
-from rwf.features.trend import Shapeless
-from rwf.linalg.cholesky import Factor, factor_matrix, stack_triangle
+from rwf.features.base import LOG_LENGTH_BOUNDS, Shapeless, memory
+from rwf.linalg.dense import Factor, factor_matrix, stack_triangle
 from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
@@ -236,3 +235,27 @@ class NystromFeatures(Shapeless):
         """k(x, x′) - z(x)ᵀz(x′) at all pairs of rows, shape (n, n)."""
         Z = Z[:, : self.n_features]
         return self.kernel(X, X) - Z @ Z.T
+
+
+@dataclass(frozen=True)
+class NystromResidual:
+    r"""The part to add of r(x) = c²(k(x, x) - ‖z(x)‖²), the variance that a Nyström model omits.
+
+    The noise, learned with the same inducing rows, contains the mean r̄ of r over the rows, so only
+    the deviation g(r(x) - r̄) is added. With all rows inducing, r̄ = 0 and the variance is that of
+    the exact process; with few, g = σ²/2r̄ keeps the total above half of what it was.
+    """
+
+    share: float = 0.0  # g c²
+    in_noise: float = 0.0  # g r̄
+
+    @classmethod
+    def learn(cls, variance: float, missing: float, noise: float) -> Self:
+        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
+        average = variance * max(missing, 0.0)
+        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
+        return cls(g * variance, g * average)
+
+    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
+        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
+        return self.share * missing - self.in_noise * noise

@@ -10,7 +10,7 @@ import numpy as np
 
 from rwf._types import Array, FloatArray, IntArray
 from rwf.features.atoms import Atoms
-from rwf.features.trend import Shapeless
+from rwf.features.base import Shapeless
 from rwf.features.wavelet import WaveletFeatures
 from rwf.wavelets import Wavelet
 

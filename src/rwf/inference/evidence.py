@@ -21,8 +21,7 @@ from rwf.data.rows import Block
 from rwf.features.base import Features
 from rwf.inference.moments import accumulate, accumulate_root, joint_rows, row_buffer
 from rwf.inference.posterior import Posterior, WeightPosterior
-from rwf.linalg.blas import multiply_rows
-from rwf.linalg.cholesky import factor_matrix
+from rwf.linalg.dense import factor_matrix, multiply_rows
 
 TO_SPARE = 1e-6  # share of the noise that moments resolve, up to which means need no refinement
 

@@ -18,11 +18,12 @@ from rwf._types import Array
 from rwf.data.rows import Block, block_rows
 from rwf.features.base import Features
 from rwf.inference.posterior import Posterior
-from rwf.linalg.blas import add_gram, mirror_lower
-from rwf.linalg.cholesky import (
+from rwf.linalg.dense import (
     EPSILON,
+    add_gram,
     factor_gram,
     factor_rows,
+    mirror_lower,
     resolvable_identity,
     stack_triangle,
 )

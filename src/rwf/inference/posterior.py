@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rwf._types import Array
-from rwf.linalg.cholesky import Factor
+from rwf.linalg.dense import Factor
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A fitted model: one interface for every prior and solver, and the prediction it returns.
+"""A fitted model: one interface for every prior and solver, its predictions and their errors.
 
 Models work in standardised units, for inputs and for targets; ``units`` converts.
 """
@@ -6,10 +6,11 @@ Models work in standardised units, for inputs and for targets; ``units`` convert
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from rwf._types import Array
 from rwf.data.rows import Block, Rows
@@ -17,12 +18,36 @@ from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.inference.posterior import normal_log_density
-from rwf.uncertainty.calibration import Calibration
 
 if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
 
 LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
+ENOUGH_SCORES = 30  # with fewer, their 95 % quantile is little more than the maximum
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scores of a model: leave-one-out errors over their standard deviations, shape (n, k)."""
+
+    scores: Annotated[Array, "n k"]
+
+    @property
+    def inflation(self) -> Array:
+        """The factor, one or more, that calibrates mean squares and 95 % intervals, shape (k,)."""
+        if len(self.scores) < ENOUGH_SCORES:
+            return np.ones(self.scores.shape[1])
+        squares: Array = np.mean(self.scores**2, axis=0)
+        tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
+        return np.maximum(np.maximum(squares, tails**2), 1.0)
+
+    def reach(self, coverage: float) -> Array:
+        """Calibrated deviations that hold this share, by split-conformal quantiles, shape (k,)."""
+        n = len(self.scores)
+        rank = min(n, int(np.ceil((n + 1) * coverage)))
+        sizes = np.sort(np.abs(self.scores) / np.sqrt(self.inflation), axis=0)
+        reach: Array = sizes[rank - 1]
+        return reach
 
 
 @dataclass(frozen=True)
@@ -44,6 +69,10 @@ class Prediction:
         total: Array = normal_log_density(y - self.mean, self.variance).sum(axis=1)
         return total
 
+    def calibration(self, y: Array) -> Calibration:
+        """Errors of targets of shape (n, k) over their predictive standard deviations."""
+        return Calibration((y - self.mean) / np.sqrt(self.variance))
+
 
 @dataclass(frozen=True)
 class ModelSummary:
@@ -64,7 +93,7 @@ class ModelSummary:
 
 
 class Model(ABC):
-    """A fitted model; :class:`~rwf.models.base.CorrectedModel` wraps one."""
+    """A fitted model; :class:`~rwf.models.corrected.CorrectedModel` wraps one."""
 
     units: Standardizer
 
@@ -152,12 +181,6 @@ class Model(ABC):
         return known
 
 
-def scores(model: Model, rows: Block) -> Array:
-    """Leave-one-out errors of rows over their predictive standard deviations, shape (n, k)."""
-    p = model.leave_one_out(rows)
-    return np.asarray((rows.y - p.mean) / np.sqrt(p.variance))
-
-
 def incompatible(what: str) -> IncompatibleModelsError:
     """What to say of two models that cannot be merged."""
     return IncompatibleModelsError(
@@ -165,102 +188,3 @@ def incompatible(what: str) -> IncompatibleModelsError:
         "give each part of the data a copy made by empty_copy(), call partial_fit on each copy, "
         "and merge those."
     )
-
-
-@dataclass(frozen=True)
-class Correction:
-    """What changes in a model's predictions."""
-
-    factor: Array  # by which variances are multiplied, shape (n, k)
-    shift: Array | float = 0.0  # what is added to means, shape (n, k), or zero
-
-    def of(self, p: Prediction) -> Prediction:
-        """The corrected prediction."""
-        return Prediction(
-            p.mean + self.shift,
-            self.factor * p.function_variance,
-            self.factor * p.noise_variance,
-            p.support,
-        )
-
-
-@dataclass(frozen=True)
-class CorrectedModel(Model):
-    """A model with a correction learned from its leave-one-out errors."""
-
-    model: Model  # what is corrected
-
-    @abstractmethod
-    def correction(self, X: Array, p: Prediction) -> Correction:
-        """What changes in the model's prediction p at inputs X."""
-
-    @property
-    def units(self) -> Standardizer:  # type: ignore[override]
-        return self.model.units
-
-    @property
-    def base(self) -> Model:
-        return self.model.base
-
-    @property
-    def gaussian(self) -> GaussianModel | None:
-        return self.model.gaussian
-
-    @property
-    def needs_all_rows(self) -> bool:
-        return self.model.needs_all_rows
-
-    @property
-    def n_rows(self) -> float:
-        return self.model.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        return self.model.n_outputs
-
-    @property
-    def maps(self) -> tuple[FeatureMap, ...]:
-        return self.model.maps
-
-    @property
-    def summary(self) -> ModelSummary:
-        return self.model.summary
-
-    def unbiased_rows(self, known: Block) -> Block:
-        return self.model.unbiased_rows(known)
-
-    def mean(self, X: Array) -> Array:
-        return self.model.mean(X)
-
-    def predict(self, X: Array) -> Prediction:
-        p = self.model.predict(X)
-        return self.correction(X, p).of(p)
-
-    def leave_one_out(self, rows: Block) -> Prediction:
-        p = self.model.leave_one_out(rows)
-        return self.correction(rows.X, p).of(p)
-
-    def covariance(self, X: Array, *, noise: bool = True) -> Array:
-        root = np.sqrt(self.correction(X, self.model.predict(X)).factor)
-        return root[:, None] * root * self.model.covariance(X, noise=noise)
-
-    def sample(
-        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
-    ) -> Array:
-        p = self.model.predict(X)
-        change = self.correction(X, p)
-        deviations = self.model.sample(X, count, rng, noise=noise) - p.mean[..., None]
-        scaled = np.sqrt(change.factor)[..., None] * deviations
-        drawn: Array = (p.mean + change.shift)[..., None] + scaled
-        return drawn
-
-    def update(self, rows: Rows) -> Self:
-        return replace(self, model=self.model.update(rows))
-
-    def empty(self) -> Self:
-        return replace(self, model=self.model.empty())
-
-    def merge(self, other: Self) -> Self:
-        if type(self) is not type(other):
-            raise incompatible("corrections")
-        return replace(self, model=self.model.merge(other.model))

@@ -11,9 +11,9 @@ from rwf._types import Array
 from rwf.data.holdout import held_out_rows
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
-from rwf.models.base import CorrectedModel, Correction, Model, Prediction
+from rwf.models.base import Calibration, Model, Prediction
+from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, learn_output_blend
-from rwf.uncertainty.calibration import Calibration
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,14 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
-from rwf.features.base import Features
-from rwf.features.inducing import NystromFeatures
-from rwf.features.stack import Stack
+from rwf.features.base import Features, Stack
+from rwf.features.inducing import NystromFeatures, NystromResidual
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
 from rwf.inference.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores, in_parallel
-from rwf.models.base import Prediction
+from rwf.models.base import ENOUGH_SCORES, Prediction
 from rwf.models.gaussian import GaussianModel
-from rwf.uncertainty.calibration import ENOUGH_SCORES
-from rwf.uncertainty.extrapolation import NystromResidual, block_energies
+from rwf.uncertainty.extrapolation import block_energies
 from rwf.uncertainty.variance_function import VarianceFunction
 
 

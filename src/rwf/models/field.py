@@ -20,8 +20,8 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
-from rwf.models.base import CorrectedModel, Correction, Model, ModelSummary, Prediction
-from rwf.uncertainty.calibration import Calibration
+from rwf.models.base import Calibration, Model, ModelSummary, Prediction
+from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
 

@@ -17,8 +17,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows
 from rwf.data.scaling import Standardizer
-from rwf.features.base import FeatureMap
-from rwf.features.stack import Stack
+from rwf.features.base import FeatureMap, Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments

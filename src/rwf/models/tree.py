@@ -11,7 +11,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows, RowSum
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
 from rwf.data.schema import CategoryColumn, TableSchema
-from rwf.features.base import FeatureMap
+from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.inference.moments import RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
@@ -29,9 +27,8 @@ from rwf.inference.posterior import Posterior
 from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
 from rwf.inference.spike_slab.fit import SpikeSlabFit
 from rwf.inference.spike_slab.windows import WindowedFit
-from rwf.models.base import CorrectedModel
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import LocallyCalibrated
+from rwf.models.corrected import CorrectedModel, LocallyCalibrated
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel

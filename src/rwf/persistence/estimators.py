@@ -15,7 +15,7 @@ import rwf
 from rwf.data.schema import TableSchema
 from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
-from rwf.fit.report import FitReport
+from rwf.fit.pipeline import FitReport
 from rwf.models.base import Model
 from rwf.persistence import file
 from rwf.persistence.codec import Decoder, Encoder, Mismatch, require
@@ -78,8 +78,8 @@ class TableParts:
 
 
 CACHED = (
+    "rwf.features.inducing.NystromResidual",
     "rwf.uncertainty.extrapolation.PriorReversion",
-    "rwf.uncertainty.extrapolation.NystromResidual",
     "rwf.inference.spike_slab.mixture.Mixture",
     "rwf.inference.spike_slab.windows.WindowedMixture",
     "rwf.inference.multifrontal._rows.ColumnTable",

@@ -7,15 +7,13 @@ from rwf.data.scaling import Affine, Logarithm, Standardizer
 from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
-from rwf.features.base import FeatureMap
+from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.features.wavelet import WaveletFeatures
-from rwf.fit.report import FitReport
+from rwf.fit.pipeline import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
@@ -32,10 +30,10 @@ from rwf.inference.spike_slab.extrapolation import GapReversion
 from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
-from rwf.linalg.cholesky import Factor
-from rwf.models.base import Model
+from rwf.linalg.dense import Factor
+from rwf.models.base import Calibration, Model
 from rwf.models.blended import NeighborBlend
-from rwf.models.calibrated import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated, LocallyCalibrated
 from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.models.field import FieldModel, FieldOutput
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
@@ -46,7 +44,6 @@ from rwf.priors import Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeat
 from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
-from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel
 from rwf.uncertainty.variance_function import VarianceFunction

@@ -19,9 +19,8 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.holdout import hold_out
 from rwf.data.rows import Block
-from rwf.features.base import FeatureMap
+from rwf.features.base import FeatureMap, Stack
 from rwf.features.local import LocalAtoms
-from rwf.features.stack import Stack
 from rwf.features.wavelet import unit_directions
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.optimize import Progress, Trial

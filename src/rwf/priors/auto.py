@@ -12,7 +12,7 @@ from rwf.data.holdout import hold_out
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.models.base import LOW_DIMENSION
+from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.base import (
@@ -28,7 +28,6 @@ from rwf.priors.lattice import MANY_ROWS, Lattice, reason_for_multifrontal
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
-from rwf.uncertainty.calibration import ENOUGH_SCORES
 
 ROWS = 5000  # on which priors compete
 FIELD_ROWS, MOST_FIELD_ROWS = 1000, 2**20  # of two or three columns that a field is used for

@@ -14,11 +14,10 @@ from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
-from rwf.features.base import Family, FeatureMap
-from rwf.features.trend import ConstantFamily, LinearFamily
+from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
-from rwf.models.calibrated import calibrate, calibrate_locally
+from rwf.models.corrected import calibrate, calibrate_locally
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.uncertainty.extrapolation import block_energies, support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask

@@ -18,7 +18,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.holdout import SCORED, HeldOutBlobs, hold_out_blobs
 from rwf.data.rows import Block, Rows
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,
@@ -31,11 +31,10 @@ from rwf.inference.multifrontal import (
 )
 from rwf.inference.optimize import Trial
 from rwf.inference.posterior import normal_log_density
-from rwf.models.base import LOW_DIMENSION
+from rwf.models.base import LOW_DIMENSION, Calibration
 from rwf.models.field import FieldModel, FieldOutput, experts, leave_one_out_scores
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
-from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.extrapolation import support_levels
 from rwf.uncertainty.field_blend import FieldErrors, learn_field_blend
 from rwf.uncertainty.field_kernel import learn_field_kernel

@@ -16,7 +16,7 @@ import numpy as np
 
 from rwf.data.holdout import hold_out
 from rwf.data.rows import Block, Rows
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,

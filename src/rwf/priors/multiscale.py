@@ -16,10 +16,9 @@ import numpy as np
 
 from rwf.data.holdout import hold_out
 from rwf.data.rows import Block
-from rwf.features.base import FeatureMap
+from rwf.features.base import FeatureMap, Stack
 from rwf.features.lattice import draw_lattice
 from rwf.features.local import LocalAtoms
-from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.optimize import Progress, Trial
 from rwf.linalg.threads import in_parallel

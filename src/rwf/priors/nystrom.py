@@ -17,9 +17,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.features.base import Family
+from rwf.features.base import Family, Stack
 from rwf.features.inducing import HatMixture, NystromFeatures
-from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import exact_evidence
 from rwf.inference.optimize import Progress, Trial, best_of, maximize_log_evidence

@@ -18,8 +18,7 @@ from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import FourierFamily, RidgeFamily, WaveletFamily
-from rwf.features.base import Family
-from rwf.features.stack import Stack
+from rwf.features.base import Family, Stack
 from rwf.features.wavelet import Normalization
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import evidence

@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from rwf.data.rows import Block, Rows
+from rwf.features.base import ConstantFamily, Stack
 from rwf.features.lattice import draw_lattice
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFamily
 from rwf.inference.optimize import Trial
 from rwf.inference.spike_slab import Schedule, Smooth, fit_windows
 from rwf.inference.spike_slab.extrapolation import GapReversion

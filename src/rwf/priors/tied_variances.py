@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 
 from rwf.data.rows import Block, blocks
+from rwf.features.base import Stack
 from rwf.features.local import LocalAtoms
-from rwf.features.stack import Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, mackay_fixed_point
 from rwf.inference.moments import Moments, accumulate
 from rwf.inference.multifrontal import TreeEmpiricalBayes

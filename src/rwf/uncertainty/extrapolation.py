@@ -53,27 +53,3 @@ class PriorReversion:
         """The share of the local blocks' variance that atoms carry at rows, shape (n,)."""
         total = float(self.variances.sum())
         return np.ones(len(energies)) if total <= 0 else 1.0 - self.missing(energies) / total
-
-
-@dataclass(frozen=True)
-class NystromResidual:
-    r"""The part to add of r(x) = c²(k(x, x) - ‖z(x)‖²), the variance that a Nyström model omits.
-
-    The noise, learned with the same inducing rows, contains the mean r̄ of r over the rows, so only
-    the deviation g(r(x) - r̄) is added. With all rows inducing, r̄ = 0 and the variance is that of
-    the exact process; with few, g = σ²/2r̄ keeps the total above half of what it was.
-    """
-
-    share: float = 0.0  # g c²
-    in_noise: float = 0.0  # g r̄
-
-    @classmethod
-    def learn(cls, variance: float, missing: float, noise: float) -> Self:
-        """From c², the mean of k(x, x) - ‖z(x)‖² over the rows, and σ²."""
-        average = variance * max(missing, 0.0)
-        g = min(1.0, noise / (2 * average)) if average > 0 else 1.0
-        return cls(g * variance, g * average)
-
-    def extra(self, missing: Array, noise: Array | float = 1.0) -> Array:
-        """g(r(x) - r̄ v(x)), from k(x, x) - ‖z(x)‖² and the relative noise v at rows."""
-        return self.share * missing - self.in_noise * noise

@@ -16,7 +16,6 @@ from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.inference.optimize import Progress
 from rwf.inference.posterior import normal_log_density
-from rwf.uncertainty.calibration import Calibration
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 if TYPE_CHECKING:
@@ -99,8 +98,7 @@ class _Errors:
     def of(cls, model: GaussianModel, scored: Block) -> _Errors:
         rows = model.unbiased_rows(scored)
         p = model.leave_one_out(rows)
-        calibration = Calibration((rows.y - p.mean) / np.sqrt(p.variance))
-        return cls(model, rows, p, calibration.inflation)
+        return cls(model, rows, p, p.calibration(rows.y).inflation)
 
     @property
     def squared(self) -> float:

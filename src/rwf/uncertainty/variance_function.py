@@ -17,9 +17,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block, block_rows
+from rwf.features.base import LinearFeatures, Stack
 from rwf.features.lattice import DENSITY, draw_lattice
-from rwf.features.stack import Stack
-from rwf.features.trend import LinearFeatures
 from rwf.inference.optimize import maximize
 from rwf.wavelets import CompactHat
 

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import contracts
 from rwf.data.rows import Block
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures, LinearFeatures
+from rwf.features.base import ConstantFeatures, LinearFeatures, Stack
 from rwf.inference.moments import accumulate
 from rwf.inference.spike_slab._atoms import gram_row
 from rwf.inference.spike_slab._moves import Terms, fill_row

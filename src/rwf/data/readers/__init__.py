@@ -3,12 +3,11 @@
 from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader
 from rwf.data.readers.blocks import BlockReader
-from rwf.data.readers.collections import is_collection
 from rwf.data.readers.dask import DaskReader
 from rwf.data.readers.dataframes import columns_of, is_dataframe, values_of
 from rwf.data.readers.files import LoadedTable
 from rwf.data.readers.formats import FORMATS, open_table
-from rwf.data.readers.open import Data, Targets, names_of, open_inputs, open_rows
+from rwf.data.readers.open import Data, Targets, is_collection, names_of, open_inputs, open_rows
 from rwf.data.readers.table import TableReader
 
 __all__ = [

@@ -12,9 +12,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rwf._types import Array, FloatArray, IntArray
+from rwf._types import Array
 from rwf.data.progress import Progress, silent
-from rwf.data.rows import Block, RowSum, Sum, block_rows, check_weights, joined, resized
+from rwf.data.rows import Block, RowSum, Sum, block_rows, check_weights, joined, non_finite, resized
 from rwf.data.stream import NO_WEIGHT, Stream, sample_blocks, sum_blocks
 from rwf.errors import NoSuchColumnError
 
@@ -157,15 +157,6 @@ def checked(
             )
     check_weights(weights, lambda row: f"{place(row)}: the weight")
     return Block(X, y, weights)
-
-
-def non_finite(values: FloatArray) -> IntArray:
-    """Row and column of every NaN and infinity, shape (count, 2)."""
-    # The sum is finite unless an entry is not, or it overflows; only then look closer.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return np.empty((0, 2), dtype=np.intp)
-    return np.argwhere(~np.isfinite(values))
 
 
 def row_place(where: object, first: int, row: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -19,10 +20,10 @@ from rwf.data.readers.base import (
     checked,
     digest,
     digest_of,
+    inputs_among,
     row_place,
     skipped,
 )
-from rwf.data.readers.collections import Collection, aligned_partitions, input_partitions
 from rwf.data.readers.dask_tasks import computed, map_partitions, sample_partitions, sum_partitions
 from rwf.data.rows import Block, RowSum, Sum, joined
 from rwf.data.stream import Stream
@@ -31,6 +32,24 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 AT_ONCE = 8  # partitions that are computed together where all rows are read
+
+
+class Collection(Protocol):
+    """A Dask array, dataframe or series; chunks are of arrays, names of dataframes."""
+
+    ndim: int
+    shape: tuple[int, ...]
+    chunks: tuple[tuple[float, ...], ...]
+    columns: Sequence[str]
+    index: Collection
+
+    def __dask_graph__(self) -> object: ...
+
+    def __getitem__(self, names: list[str]) -> Collection: ...
+
+    def rechunk(self, chunks: dict[int, int | tuple[float, ...]]) -> Collection: ...
+
+    def to_delayed(self) -> Sequence[Delayed]: ...
 
 
 @dataclass(frozen=True)
@@ -71,14 +90,14 @@ class DaskReader(Reader):
             single = y.ndim == 1
         weight = weights if isinstance(weights, str) else None
         others = (*targets, *([weight] if weight else []))
-        columns, known, inputs, index = input_partitions(X, names, others)
+        columns, known, inputs, index = _input_partitions(X, names, others)
         n_inputs = int(X.shape[1]) if columns is None else len(columns)
         parts: list[Sequence[Delayed | None]] = [inputs]
         for part, what in ((y, "y"), (weights, "sample_weight")):
             if isinstance(part, Sequence) or part is None:
                 parts.append([None] * len(inputs))
             else:
-                parts.append(aligned_partitions(part, known, len(inputs), what))
+                parts.append(_aligned_partitions(part, known, len(inputs), what))
         named = columns is not None and all(isinstance(name, str) for name in columns)
         shown = columns if named else None
         layout = _Partition(n_inputs, n_outputs, single, shown, columns, targets, weight)
@@ -144,6 +163,69 @@ class DaskReader(Reader):
             "partitions": digest([np.array(self.lengths).tobytes()]),
             "first rows": digest_of(next(self.read())),
         }
+
+
+def _is_array(X: Collection) -> bool:
+    return hasattr(X, "chunks") and hasattr(X, "rechunk")
+
+
+def _is_dataframe(X: Collection) -> bool:
+    return hasattr(X, "divisions") and hasattr(X, "columns") and X.ndim == 2
+
+
+def _input_partitions(
+    X: Collection, names: Sequence[str] | None, others: tuple[str, ...]
+) -> tuple[tuple[str, ...] | None, tuple[int, ...] | None, list[Delayed], tuple[Delayed, ...]]:
+    """Names of input columns, rows of partitions, these themselves, and what counts them."""
+    if _is_dataframe(X):
+        columns = inputs_among(list(X.columns), others, names, "the dataframe")
+        return columns, None, _partitions(X[[*columns, *others]]), tuple(_partitions(X.index))
+    if not _is_array(X) or X.ndim != 2:
+        raise TypeError(
+            f"X is a Dask {type(X).__name__}: give a dataframe, or an array of shape (n, d)."
+        )
+    if others:
+        raise ValueError(
+            f"a Dask array has no column {others[0]!r}: give y and sample_weight as Dask arrays, "
+            "or everything as a dataframe."
+        )
+    parts = _partitions(X.rechunk({1: -1}))
+    return None, _lengths(X), parts, tuple(parts)
+
+
+def _lengths(X: Collection) -> tuple[int, ...] | None:
+    """Rows of every partition of an array, if they are known."""
+    found = X.chunks[0]
+    return None if any(math.isnan(length) for length in found) else tuple(map(int, found))
+
+
+def _aligned_partitions(
+    part: Collection, known: tuple[int, ...] | None, count: int, what: str
+) -> list[Delayed]:
+    """Partitions of targets or weights that go with those of the inputs."""
+    if _is_array(part):
+        own = _lengths(part)
+        if known is not None and own is not None and own != known:
+            if sum(own) != sum(known):
+                raise ValueError(
+                    f"X has {sum(known)} rows and {what} has {sum(own)}: inconsistent numbers of "
+                    "samples. Give one for each row."
+                )
+            part = part.rechunk({0: known})
+        if part.ndim == 2:
+            part = part.rechunk({1: -1})
+    found = _partitions(part)
+    if len(found) != count:
+        raise ValueError(
+            f"X has {count} partitions and {what} has {len(found)}, and how many rows these have "
+            "is unknown: take both from the same dataframe, or call compute_chunk_sizes() of "
+            "arrays."
+        )
+    return found
+
+
+def _partitions(X: Collection) -> list[Delayed]:
+    return list(np.ravel(np.array(X.to_delayed(), dtype=object)))
 
 
 def _block(layout: _Partition, number: int, X: object, y: object, weights: object) -> Block:

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader, as_numbers
 from rwf.data.readers.blocks import BlockReader, Blocks
-from rwf.data.readers.collections import Collection, is_collection
-from rwf.data.readers.dask import DaskReader
+from rwf.data.readers.dask import Collection, DaskReader
 from rwf.data.readers.table import TableReader
 
 Data: TypeAlias = ArrayLike | os.PathLike[str] | Blocks | Collection | Reader
@@ -100,6 +99,11 @@ def names_of(y: object) -> tuple[str, ...] | None:
     if isinstance(y, list | tuple) and y and all(isinstance(name, str) for name in y):
         return tuple(y)
     return None
+
+
+def is_collection(X: object) -> TypeGuard[Collection]:
+    """Whether this is one of Dask's, by its methods: Dask is not imported."""
+    return hasattr(type(X), "__dask_graph__")
 
 
 def _is_path(X: object) -> TypeGuard[str | os.PathLike[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.multifrontal.cells import SortedRows
 from rwf.inference.multifrontal.dissection import LEAF_COLUMNS, Dissection, dissect
 from rwf.inference.multifrontal.supports import ColumnSupports

@@ -22,8 +22,7 @@ from rwf.errors import NotPositiveDefiniteError
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.multifrontal.schedule import Pile, schedule, threads_for
-from rwf.linalg.blas import call
-from rwf.linalg.cholesky import JITTERS
+from rwf.linalg.dense import JITTERS, call
 from rwf.linalg.threads import in_parallel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from rwf._types import IntArray
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances, mackay_fixed_point
 from rwf.inference.moments import Statistics
 from rwf.inference.multifrontal.moments import TreeMoments

@@ -15,7 +15,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.inverse import SelectedInverse, selected_inverse
-from rwf.linalg.blas import call
+from rwf.linalg.dense import call
 from rwf.linalg.threads import one_blas_thread
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from rwf._types import Array
 from rwf.inference.multifrontal.dissection import Dissection
 from rwf.inference.multifrontal.schedule import Pile, schedule, threads_for
-from rwf.linalg.blas import call
+from rwf.linalg.dense import call
 from rwf.linalg.threads import in_parallel
 
 if TYPE_CHECKING:

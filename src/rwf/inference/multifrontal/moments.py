@@ -20,8 +20,7 @@ from rwf.inference.multifrontal.atom_tree import AtomTree
 from rwf.inference.multifrontal.cells import SortedRows
 from rwf.inference.multifrontal.dissection import AnyArray
 from rwf.inference.multifrontal.posterior import TreePosterior
-from rwf.linalg.blas import call
-from rwf.linalg.cholesky import EPSILON, RESOLUTION
+from rwf.linalg.dense import EPSILON, RESOLUTION, call
 from rwf.linalg.threads import in_parallel
 
 LEAST_GATHERED, ROWS_PER_LEAF = 2**19, 512  # rows added at a time: at least, and per leaf

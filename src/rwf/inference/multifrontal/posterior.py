@@ -14,8 +14,7 @@ from rwf.inference.multifrontal.cells import SortedRows
 from rwf.inference.multifrontal.elimination import factor_tree
 from rwf.inference.multifrontal.factor import TreeFactor
 from rwf.inference.posterior import Marginals, WeightPosterior
-from rwf.linalg.blas import call
-from rwf.linalg.cholesky import EPSILON
+from rwf.linalg.dense import EPSILON, call
 from rwf.linalg.threads import in_parallel
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.features.base import FeatureMap
+from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.local import LocalAtoms
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures, LinearFeatures
 from rwf.wavelets import CompactHat, MexicanHat, Wavelet
 from rwf.wavelets.base import TAIL
 from rwf.wavelets.radial import Bump, RadialWavelet

@@ -14,8 +14,7 @@ import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.features.stack import Stack
-from rwf.features.trend import ConstantFeatures
+from rwf.features.base import ConstantFeatures, Stack
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate

@@ -22,8 +22,7 @@ from typing import Annotated, Self
 import numpy as np
 
 from rwf._types import Array, BoolArray, FloatArray, IntArray
-from rwf.features.base import row_chunks
-from rwf.features.trend import Shapeless
+from rwf.features.base import Shapeless, row_chunks
 
 STEP, CUSP, HAT, GABOR = 0, 1, 2, 3
 REACH = np.array([np.inf, 8.0, 8.0**0.5, 8.0**0.5])  # where |u| is beyond this, ψ(u) = 0, by kind

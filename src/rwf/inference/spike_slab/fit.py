@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rwf.data.rows import Block, blocks
-from rwf.features.stack import Stack
+from rwf.features.base import Stack
 from rwf.inference.moments import Moments, accumulate
 from rwf.inference.posterior import normal_log_density
 from rwf.inference.spike_slab.chain import Chain, ChainState, Task

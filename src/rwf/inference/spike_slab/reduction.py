@@ -22,8 +22,7 @@ from rwf.data.rows import Block
 from rwf.features.base import Features
 from rwf.inference.moments import Moments, accumulate, weighted
 from rwf.inference.spike_slab.columns import CompressedColumns
-from rwf.linalg.blas import whiten_rows
-from rwf.linalg.cholesky import factor_matrix
+from rwf.linalg.dense import factor_matrix, whiten_rows
 
 
 @dataclass(frozen=True)

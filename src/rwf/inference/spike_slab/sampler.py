@@ -20,8 +20,7 @@ from scipy.linalg import solve_triangular
 
 from rwf._types import Array, IntArray
 from rwf.inference.spike_slab.reduction import EffectiveMoments
-from rwf.linalg.blas import cholesky_inverse, whiten_rows
-from rwf.linalg.cholesky import EPSILON, factor_matrix
+from rwf.linalg.dense import EPSILON, cholesky_inverse, factor_matrix, whiten_rows
 
 if TYPE_CHECKING:
     from rwf.inference.spike_slab._moves import Terms

@@ -1,4 +1,4 @@
-r"""Variances calibrated by leave-one-out errors, everywhere alike or by place.
+r"""A model corrected by its leave-one-out errors, and the calibration of its variances.
 
 .. math:: y(x) \sim N\!\left(m(x),\; c(x)\, s^2(x)\right), \qquad \log c(x) = \theta_0 + B(x)\theta,
 
@@ -10,21 +10,132 @@ from the other half, and choose how fine B is, or that c is the same everywhere.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block
-from rwf.models.base import CorrectedModel, Correction, Model, ModelSummary, Prediction, scores
-from rwf.uncertainty.calibration import ENOUGH_SCORES, Calibration
+from rwf.data.rows import Block, Rows
+from rwf.data.scaling import Standardizer
+from rwf.features.base import FeatureMap
+from rwf.models.base import (
+    ENOUGH_SCORES,
+    Calibration,
+    Model,
+    ModelSummary,
+    Prediction,
+    incompatible,
+)
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
+
+if TYPE_CHECKING:
+    from rwf.models.gaussian import GaussianModel
 
 FINENESS = (8, 32, 128, 512)  # local features per input column to choose from
 ERRORS_PER_FEATURE = 4  # errors for every feature, at least
 USUAL = 0.99  # share of the rows whose variance of f counts as usual
 CLEAR = 2.0  # standard errors by which the log density of errors must rise
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What changes in a model's predictions."""
+
+    factor: Array  # by which variances are multiplied, shape (n, k)
+    shift: Array | float = 0.0  # what is added to means, shape (n, k), or zero
+
+    def of(self, p: Prediction) -> Prediction:
+        """The corrected prediction."""
+        return Prediction(
+            p.mean + self.shift,
+            self.factor * p.function_variance,
+            self.factor * p.noise_variance,
+            p.support,
+        )
+
+
+@dataclass(frozen=True)
+class CorrectedModel(Model):
+    """A model with a correction learned from its leave-one-out errors."""
+
+    model: Model  # what is corrected
+
+    @abstractmethod
+    def correction(self, X: Array, p: Prediction) -> Correction:
+        """What changes in the model's prediction p at inputs X."""
+
+    @property
+    def units(self) -> Standardizer:  # type: ignore[override]
+        return self.model.units
+
+    @property
+    def base(self) -> Model:
+        return self.model.base
+
+    @property
+    def gaussian(self) -> GaussianModel | None:
+        return self.model.gaussian
+
+    @property
+    def needs_all_rows(self) -> bool:
+        return self.model.needs_all_rows
+
+    @property
+    def n_rows(self) -> float:
+        return self.model.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        return self.model.n_outputs
+
+    @property
+    def maps(self) -> tuple[FeatureMap, ...]:
+        return self.model.maps
+
+    @property
+    def summary(self) -> ModelSummary:
+        return self.model.summary
+
+    def unbiased_rows(self, known: Block) -> Block:
+        return self.model.unbiased_rows(known)
+
+    def mean(self, X: Array) -> Array:
+        return self.model.mean(X)
+
+    def predict(self, X: Array) -> Prediction:
+        p = self.model.predict(X)
+        return self.correction(X, p).of(p)
+
+    def leave_one_out(self, rows: Block) -> Prediction:
+        p = self.model.leave_one_out(rows)
+        return self.correction(rows.X, p).of(p)
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        root = np.sqrt(self.correction(X, self.model.predict(X)).factor)
+        return root[:, None] * root * self.model.covariance(X, noise=noise)
+
+    def sample(
+        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
+    ) -> Array:
+        p = self.model.predict(X)
+        change = self.correction(X, p)
+        deviations = self.model.sample(X, count, rng, noise=noise) - p.mean[..., None]
+        scaled = np.sqrt(change.factor)[..., None] * deviations
+        drawn: Array = (p.mean + change.shift)[..., None] + scaled
+        return drawn
+
+    def update(self, rows: Rows) -> Self:
+        return replace(self, model=self.model.update(rows))
+
+    def empty(self) -> Self:
+        return replace(self, model=self.model.empty())
+
+    def merge(self, other: Self) -> Self:
+        if type(self) is not type(other):
+            raise incompatible("corrections")
+        return replace(self, model=self.model.merge(other.model))
 
 
 @dataclass(frozen=True)
@@ -74,7 +185,8 @@ class LocallyCalibrated(CorrectedModel):
 
 def calibrate(model: Model, known: Block) -> Calibrated:
     """The model calibrated by leave-one-out errors of some of its rows."""
-    return Calibrated(model, Calibration(scores(model, model.unbiased_rows(known))))
+    rows = model.unbiased_rows(known)
+    return Calibrated(model, model.leave_one_out(rows).calibration(rows.y))
 
 
 def calibrate_locally(
@@ -87,7 +199,7 @@ def calibrate_locally(
     if half < ENOUGH_SCORES or not fineness:
         return None
     left_out = model.leave_one_out(rows)
-    z = (rows.y - left_out.mean) / np.sqrt(left_out.variance)
+    z = left_out.calibration(rows.y).scores
     order = rng.permutation(len(rows))
     halves = (order[:half], order[half:]), (order[half:], order[:half])
 
