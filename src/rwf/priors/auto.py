@@ -66,6 +66,10 @@ class Auto(Prior):
             for name, prior in self.candidates.items()
             if task.complete or prior.sample_rows <= len(known)
         }
+        if "field" in able:
+            field = _learned(able["field"], task, known, rng)
+            if field.settled:
+                return field
         kept, held = hold_out(some_rows(known, ROWS, rng), rng)
         if len(held) < ENOUGH_SCORES:
             return _learned(next(iter(able.values())), task, known, rng)
@@ -101,7 +105,7 @@ def _is_field(d: int, config: FitConfig) -> bool:
 def _candidates(n: int, d: int, config: FitConfig) -> dict[str, Prior]:
     found: dict[str, Prior] = {"nystrom": Nystrom()}
     if _is_field(d, config) and n >= FIELD_ROWS:
-        return {"field": Field(), **found}
+        return {**found, "field": Field()}
     lattice = config.solver == "auto" and d <= 2 and config.n_components is None
     if d > 1 or not lattice:  # on one column a lattice does as well with more atoms, sooner
         found["multiscale"] = Multiscale()

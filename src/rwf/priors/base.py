@@ -105,6 +105,11 @@ class LearnedPrior(ABC):
     finished: ClassVar[bool] = False
     """Whether the model is calibrated, and has its neighbors, when it is conditioned."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether model selection need not look further."""
+        return False
+
     @abstractmethod
     def condition(self, task: LearningTask, rows: Rows) -> Model:
         """The model of all rows, in standardised units: one pass, and the noise of the config."""

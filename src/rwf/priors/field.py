@@ -45,11 +45,13 @@ FEWEST_ROWS = 200  # below, the blobs that are held out are too few to judge by
 ROWS_PER_ATOM, LEAST_COMPONENTS, MOST_COMPONENTS = 4, 50, 16_000
 FOLDS = 2  # hold-outs from which weights and variances are learned
 EFFECTIVE = (3.0, 1.0, 0.3)  # effective rows per atom to choose from, the usual number first
+TINY = 1e-300
+FINE = 0.15  # share of squared errors from which on the lattice leaves more than noise
 CLEAR = 0.03  # nats per row by which fewer of them must predict blobs better
-FIRST_STEPS, NEXT_STEPS = 6, 3  # of the fixed point, for the first number and for the others
+FIRST_STEPS, NEXT_STEPS = 5, 2  # of the fixed point, for the first number and for the others
 LARGE = 2  # size of blobs from which on they judge the lattice
 SMALL = 3  # size of blobs up to which they teach the kernel of residuals: larger ones are smooth
-RESIDUAL_STEPS = (25, 12)  # of L-BFGS: there is one component, in a metric that is nearly known
+RESIDUAL_STEPS = (15, 8)  # of L-BFGS: there is one component, in a metric that is nearly known
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,12 @@ class LearnedField(LearnedPrior):
     hyperparameters: TreeHyperparameters
     kernels: tuple[Kernels, ...]  # of each output
     errors: tuple[FieldErrors, ...]  # of each output
+    explained: float  # share of the lattice's squared errors that kriging of residuals explains
+
+    @property
+    def settled(self) -> bool:
+        """Kriging explains what the lattice leaves: no smooth prior could do better."""
+        return self.explained >= FINE
 
     def condition(self, task: LearningTask, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # as it needs all rows
@@ -160,11 +168,11 @@ class _Learner:
     def learn(self) -> LearnedField:
         first = _HoldOut(self.rows, self.rng)
         of_y = [self._kernel_of_y(first, output) for output in range(self.n_outputs)]
-        found = self._temper(self._draw(of_y), first)
-        lattice = self._lattice(found, first)
-        of_rest = self._kernels_of_residuals(lattice, first, of_y)
-        kernels = tuple(zip(of_y, of_rest, strict=True))
-        folds = [self._errors(lattice, first, kernels)]
+        tree = self._draw(of_y)
+        moments = accumulate_tree(tree, [self.rows.part(first.kept)], self.n_outputs)
+        found = self._temper(moments, first)
+        kernels, errors, explained = self._residuals(found, first, of_y)
+        folds = [errors]
         for _ in range(1, FOLDS):
             other = _HoldOut(self.rows, self.rng)
             folds.append(self._errors(self._lattice(found, other), other, kernels))
@@ -176,6 +184,7 @@ class _Learner:
             hyperparameters=found,
             kernels=kernels,
             errors=tuple(FieldErrors.joined(parts) for parts in zip(*folds, strict=True)),
+            explained=explained,
         )
 
     def _kernel_of_y(self, held: _HoldOut, output: int) -> FieldKernel:
@@ -196,10 +205,10 @@ class _Learner:
         stack = Stack((*atoms, *self.task.draw_trend()), metric=A / span)
         return AtomTree.of(stack, U.shape[1])
 
-    def _temper(self, tree: AtomTree, held: _HoldOut) -> TreeHyperparameters:
+    def _temper(self, moments: TreeMoments, held: _HoldOut) -> TreeHyperparameters:
         """Variances, and how many rows all count as: fewer only if that predicts blobs better."""
-        moments = accumulate_tree(tree, [self.rows.part(held.kept)], self.n_outputs)
-        features, share = tree.columns.features, len(held.kept) / len(self.rows)
+        tree, share = moments.tree, len(held.kept) / len(self.rows)
+        features = tree.columns.features
         starts, steps = [power_law(features)] * self.n_outputs, FIRST_STEPS
         found, highest = None, -np.inf
         for ratio in EFFECTIVE:
@@ -232,6 +241,24 @@ class _Learner:
 
     def _lattice(self, found: TreeHyperparameters, held: _HoldOut) -> TreeModel:
         return _lattice_model(self.task, found, self.rows.part(held.kept))
+
+    def _residuals(
+        self, found: TreeHyperparameters, held: _HoldOut, of_y: Sequence[FieldKernel]
+    ) -> tuple[tuple[Kernels, ...], list[FieldErrors], float]:
+        """Kernels, held-out errors, and how much of these the kriging of residuals explains."""
+        lattice = self._lattice(found, held)
+        of_rest = self._kernels_of_residuals(lattice, held, of_y)
+        kernels = tuple(zip(of_y, of_rest, strict=True))
+        errors = self._errors(lattice, held, kernels)
+        alone = held.scored[errors[0].alone]
+        y, mean = self.rows.y[alone], lattice.mean(self.rows.X[alone])
+        with_rest = np.column_stack([e.experts[1].mean[e.alone] for e in errors])
+        left = ((y - with_rest) ** 2).mean(axis=0) / np.maximum(
+            ((y - mean) ** 2).mean(axis=0), TINY
+        )
+        explained = 1.0 - float(left.mean())
+        self.task.progress(f"kriging explains {explained:.2f} of the lattice's squared errors")
+        return kernels, errors, explained
 
     def _kernels_of_residuals(
         self, lattice: TreeModel, held: _HoldOut, of_y: Sequence[FieldKernel]

@@ -23,7 +23,6 @@ KNOTS = np.log([1.0, GAP, 8.0, 25.0])  # logarithms of gaps
 GROUPS = np.array([GAP, 8.0])  # gaps that divide places among data, near them and far from them
 ROWS_OF_BLOB = 4.0  # independent rows that a blob counts as, at most
 EQUAL_ROWS = 8.0  # rows by which weights are shrunk to equal ones
-POWER = 2.0  # of inverse mean squared errors, in weights
 FACTOR_DEVIATION = 0.5  # prior standard deviation of log variance factors
 NEARBY, PRIOR_ROWS = (10, AROUND), (1e6, 40.0, 10.0, 2.0, 0.3)  # candidates for local scales
 CLEAR = 1.0  # nats by which a local scale must win in a gap
@@ -180,15 +179,16 @@ def learn_field_blend(errors: FieldErrors, scores: FieldScores, mode: str | None
 
 
 def _expert_weights(errors: FieldErrors) -> Array:
-    """From mean squared errors, in units of the mean variance, shrunk to equal weights."""
+    """Weights of two experts that minimise squared errors at the knots, shrunk to equal ones."""
     B, counts = between_knots(errors.gap), errors.counts
-    unit = np.mean([e.variance for e in errors.experts], axis=0)
-    sums = np.array([B.T @ (counts * (errors.y - e.mean) ** 2 / unit) for e in errors.experts])
+    first, second = errors.experts
+    unit = 0.5 * (first.variance + second.variance)
+    apart, error = first.mean - second.mean, errors.y - second.mean
     n = B.T @ counts
-    level = sums.mean(axis=0) / np.maximum(n, 1e-9)
-    squares = (sums + EQUAL_ROWS * np.where(n > 0, level, 1.0)) / (n + EQUAL_ROWS)
-    weights = np.maximum(squares, 1e-300) ** -POWER
-    return np.asarray(weights / weights.sum(axis=0))
+    products, squares = (B.T @ (counts * apart * other / unit) for other in (error, apart))
+    typical = EQUAL_ROWS * np.where(n > 0, squares / np.maximum(n, 1e-9), 1.0) + 1e-300
+    w = np.clip((products + 0.5 * typical) / (squares + typical), 0.0, 1.0)
+    return np.stack([w, 1.0 - w])
 
 
 def _log_factors(gap: Array, squares: Array, counts: Array, start: Array) -> Array:

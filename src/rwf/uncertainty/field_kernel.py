@@ -21,7 +21,7 @@ from rwf.uncertainty.kriging import FieldKernel, Kriging
 TARGETS, MORE_ALONE = 400, 3  # held-out rows of each size, and how many times as many alone
 NEIGHBORS = 20  # of every target
 ROUNDS = 2  # how often neighbors are found, each time in the metric learned before
-SIZE_STEPS, STEPS = 12, (40, 25)  # of L-BFGS, for the size first, then for all in each round
+SIZE_STEPS, STEPS = 10, (25, 12)  # of L-BFGS, for the size first, then for all in each round
 DEFICIT = 0.02  # nats per row behind the best at which an order is dropped after a round
 FIRST_LENGTH = 3.0  # initial length, in distances of the 16th neighbor
 FIRST_SIZES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)  # of it, of which the most likely one starts
@@ -239,7 +239,7 @@ def _along(
 
     limits = np.column_stack([np.minimum(low, 0.0), np.maximum(high, 0.0)])
     top = maximize(
-        along, np.zeros(basis.shape[1]), limits, max_iter=max_iter, ftol=1e-6, gtol=1e-5,
+        along, np.zeros(basis.shape[1]), limits, max_iter=max_iter, ftol=1e-5, gtol=1e-5,
         corrections=10,
     )  # fmt: skip
     return theta + basis @ top.x, top.value
