@@ -51,6 +51,7 @@ def test_version_is_the_installed_one(run):
     assert run("--version").output.strip() == f"rwf {version('rwf')}"
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_demo_prints_a_table_and_writes_the_figure(run, tmp_path):
     result = run("demo", "--out", str(tmp_path), *SMALL)
     assert result.exit_code == 0, result.output
@@ -59,6 +60,7 @@ def test_demo_prints_a_table_and_writes_the_figure(run, tmp_path):
     assert "fitting RFF" in result.stderr
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_demo_json_is_the_only_thing_on_standard_output(run, tmp_path):
     result = run("demo", "--out", str(tmp_path), *SMALL, "--noise", "0.2", "--seed", "5", "--json")
     answer = json.loads(result.stdout)
@@ -136,6 +138,7 @@ def test_a_failure_exits_with_one_and_one_line(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().err.splitlines()[-1].startswith("rwf: ")
 
 
+@pytest.mark.usefixtures("short_chains")
 @pytest.mark.parametrize("package", sorted(cli.EXTRA - {"pyarrow"}))
 def test_a_missing_package_is_named_with_the_way_to_install_it(
     monkeypatch, capsys, tmp_path, package

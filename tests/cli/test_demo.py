@@ -12,7 +12,7 @@ SMALL = {"n_train": 120, "n_test": 60, "n_components": 24, "n_restarts": 1}
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory):
+def result(tmp_path_factory, short_chains):
     return demo.run_demo(tmp_path_factory.mktemp("demo") / "made" / "here", **SMALL, random_state=3)
 
 

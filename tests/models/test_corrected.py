@@ -80,7 +80,7 @@ WRAPPERS = {
 }
 
 
-@pytest.fixture(params=WRAPPERS.values(), ids=WRAPPERS)
+@pytest.fixture(scope="module", params=WRAPPERS.values(), ids=WRAPPERS)
 def model(request, base):
     return request.param(base)
 

@@ -136,7 +136,7 @@ def test_parameters_that_do_not_apply_are_refused():
 
 def test_auto_chooses_spike_and_slab_for_plateaus(short):
     X, y, _ = plateaus(500, 3)
-    model = RWFRegressor(random_state=0).fit(X, y)
+    model = RWFRegressor(max_iter=10, n_restarts=0, random_state=0).fit(X, y)
     held_out = {s.name: s.held_out for s in model.fit_report_.trials}
     assert any(
         s.chosen and s.name.startswith("prior 'spike_slab'") for s in model.fit_report_.trials
@@ -150,7 +150,7 @@ def test_auto_skips_spike_and_slab_for_signals_that_are_not_sparse(short):
     rng = np.random.default_rng(0)
     X = np.arange(400.0)[:, None]
     y = np.cumsum(rng.normal(size=400))  # a step at every row
-    model = RWFRegressor(random_state=0).fit(X, y)
+    model = RWFRegressor(max_iter=10, n_restarts=0, random_state=0).fit(X, y)
     names = {s.name.split("'")[1] for s in model.fit_report_.trials if "'" in s.name}
     assert "spike_slab" not in names
     assert {"nystrom", "multiscale, multifrontal"} <= names

@@ -20,18 +20,19 @@ def chirp(n, d, seed=0):
 
 def test_the_solver_is_chosen_by_columns_and_rows(monkeypatch):
     X, y = chirp(300, 1)
-    many = RWFRegressor(9000, random_state=0).fit(X, y)
+    quick = {"max_iter": 3, "n_restarts": 0, "random_state": 0}
+    many = RWFRegressor(9000, **quick).fit(X, y)
     assert many.fit_report_.statistics == "multifrontal"
     assert many.fit_report_.solver == "multifrontal: 9000 columns are more than 8000"
-    few = RWFRegressor(50, random_state=0).fit(X, y)
+    few = RWFRegressor(50, **quick).fit(X, y)
     assert few.fit_report_.statistics != "multifrontal"
     assert few.fit_report_.solver == f"dense: {few.n_features_out_} columns"
     monkeypatch.setattr(lattice, "MANY_ROWS", 200)
-    long = RWFRegressor(random_state=0).fit(X, y)
+    long = RWFRegressor(**quick).fit(X, y)
     assert long.fit_report_.statistics == "multifrontal"
     expected = "multifrontal: 300 rows are more than 200, on 1 input column(s)"
     assert long.fit_report_.solver == expected
-    dense = RWFRegressor(random_state=0, solver="dense").fit(X, y)
+    dense = RWFRegressor(solver="dense", **quick).fit(X, y)
     assert dense.fit_report_.statistics != "multifrontal"
     assert dense.fit_report_.solver == f"dense: {dense.n_features_out_} columns"
 

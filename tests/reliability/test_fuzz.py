@@ -198,7 +198,7 @@ def read_everything(path, schema, rng):
 
 def test_csv_files_give_rows_or_documented_errors(home):
     good, schema = (home / "good.csv").read_bytes(), rwf.load(home / "good.rwf").schema
-    for number in range(count(4500)):
+    for number in range(count(2400)):
         rng = np.random.default_rng([1, number])
         make = (mutated, with_other_cells, lambda _, rng: made_up(rng))[number % 3]
         content = make(good, rng)
@@ -214,7 +214,7 @@ def test_csv_files_give_rows_or_documented_errors(home):
 def test_parquet_files_give_rows_or_documented_errors(home):
     good, schema = (home / "good.parquet").read_bytes(), rwf.load(home / "good.rwf").schema
     path = home / "case.parquet"
-    for number in range(count(3000)):
+    for number in range(count(1600)):
         rng = np.random.default_rng([2, number])
         if number % 2:
             pq.write_table(odd_columns(int(rng.integers(0, 30)), rng), path)
@@ -261,7 +261,7 @@ def test_model_files_are_loaded_or_refused(home):
     length = PREFIX.unpack(good[: PREFIX.size])[2]
     header = json.loads(good[PREFIX.size : PREFIX.size + length])
     path, frame = home / "case.rwf", table(3)
-    for number in range(count(2800)):
+    for number in range(count(1500)):
         rng = np.random.default_rng([3, number])
         if rng.uniform() < 0.6:
             # Tables are what this file is about: their part of the header has half of the cases.

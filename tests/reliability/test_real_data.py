@@ -22,19 +22,20 @@ def split(X, y, index):
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
 
 
-def errors(directory, name, splits, **parameters):
+def errors(directory, name, splits, most):
+    """RMSE of default fits to at most so many rows of some splits."""
     X, y = load(directory, name)
     found = []
     for index in splits:
         X_train, y_train, X_test, y_test = split(X, y, index)
-        model = RWFRegressor(random_state=index, **parameters).fit(X_train, y_train)
+        model = RWFRegressor(random_state=index).fit(X_train[:most], y_train[:most])
         found.append(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
     return np.array(found)
 
 
 @pytest.mark.parametrize("name", ["energy", "concrete", "airfoil"])
 def test_no_split_fails(data_dir, name):
-    rmse = errors(data_dir, name, range(3))
+    rmse = errors(data_dir, name, range(3), most=500)
     assert rmse.max() < 2 * np.median(rmse)
 
 
