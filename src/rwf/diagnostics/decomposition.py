@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.features.base import AtomMap, PlacedMap, WaveletMap
+from rwf.features.base import AtomMap, PlacedMap, Stack, WaveletMap
 from rwf.models.base import Model
 from rwf.models.gaussian import GaussianModel
 
@@ -49,8 +49,9 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
         if isinstance(part, WaveletMap):
             copies = part.n_features // part.n_atoms
             columns.append(np.flatnonzero(stack.blocks == block))
-            scales.append(np.tile(np.exp(np.log(part.widths * x_unit).mean(axis=1)), copies))
-            places = units.original_inputs(part.shifts)[:, units.columns]
+            widths, own = _in_inputs(stack, part.widths, part.shifts)
+            scales.append(np.tile(np.exp(np.log(widths * x_unit).mean(axis=1)), copies))
+            places = units.original_inputs(own)[:, units.columns]
             shifts.append(np.tile(places, (copies, 1)))
             factors.append(np.tile(part.factors, copies))
     which = np.concatenate(columns)
@@ -63,6 +64,14 @@ def atom_table(model: Model, output: int = 0) -> AtomTable:
         groups=stack.groups[which],
         blocks=stack.blocks[which],
     )
+
+
+def _in_inputs(stack: Stack, widths: Array, shifts: Array) -> tuple[Array, Array]:
+    """Widths, as means over all angles, and shifts in x of atoms that are functions of Ax."""
+    if stack.metric is None:
+        return widths, shifts
+    stretch = float(np.linalg.det(stack.metric)) ** (-1 / len(stack.metric))
+    return stretch * widths, np.asarray(shifts @ np.linalg.inv(stack.metric).T, dtype=np.float64)
 
 
 def _with_atoms(model: Model) -> GaussianModel:
@@ -209,8 +218,9 @@ def usual_range(model: Model) -> Array:
     placed = [part for part in model.maps if isinstance(part, PlacedMap)]
     if not placed:
         raise ValueError("the model has no local atoms to find the range of the data by: pass x.")
-    shifts = np.concatenate([part.shifts for part in placed])
+    stack = Stack(()) if model.gaussian is None else model.gaussian.features
     widths = np.concatenate([part.widths for part in placed])
+    widths, shifts = _in_inputs(stack, widths, np.concatenate([part.shifts for part in placed]))
     narrow = (widths < NARROW * np.ptp(shifts, axis=0)).all(axis=1)
     if narrow.sum() > 1:
         # Atoms begin about their own width beyond the data.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
 from rwf.data.schema import CategoryColumn, TableSchema
@@ -30,11 +32,14 @@ from rwf.inference.spike_slab.windows import WindowedFit
 from rwf.models.blended import NeighborBlend
 from rwf.models.corrected import CorrectedModel, LocallyCalibrated
 from rwf.models.dense import DenseModel
+from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
 from rwf.uncertainty.blending import OutputBlend
+from rwf.uncertainty.field_blend import FieldBlend
+from rwf.uncertainty.kriging import FieldKernel
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
@@ -83,6 +88,8 @@ def check_indices(indices: IntArray, count: int, otherwise: str) -> None:
 
 def check_inputs(stack: Stack, d: int) -> None:
     """That features are functions of d input columns."""
+    if stack.metric is not None:
+        require(len(stack.metric) == d, "the metric is of other input columns")
     for part in stack.maps:
         own = inputs_of(part)
         require(own in (None, d), f"features of {own} input columns are among those of {d}")
@@ -226,6 +233,15 @@ def _check_neighbors(part: object) -> None:
         case VecchiaGP(kernel=kernel, X=X):
             require(len(kernel.lengths) == X.shape[1], "kernel and rows differ in their inputs")
             require(part.n_neighbors > 0, "there are no neighbors")
+        case FieldKernel(metric=A, twice_order=order):
+            require(order in TWICE_ORDERS, f"there is no order {order}/2")
+            require((np.diag(A) > 0).all() and (np.triu(A, 1) == 0).all(), "this is no metric")
+            sizes = np.array([part.short, part.ratio, part.nugget])
+            require((sizes > 0).all() and part.long >= 0, "a kernel has no variance")
+        case FieldBlend(weights=weights, nearby=nearby):
+            require((weights >= 0).all(), "weights of experts are no shares")
+            require(np.allclose(weights.sum(axis=0), 1.0), "weights of experts are no shares")
+            require((nearby > 0).all(), "there are no neighbors")
         case OutputBlend(gp=gp, experts=experts):
             require(len(part.squares) == len(gp.X), "squares are of other rows")
             require(len(experts) > 0, "a blend has no expert")
@@ -246,6 +262,13 @@ def _check_correction(part: object) -> None:
         case LocallyCalibrated(variance=variance, usual=usual):
             check_inputs(variance.features, d)
             require(len(usual) == k, "variances are of other outputs")
+        case FieldModel(outputs=outputs, X=X, scores=scores):
+            require(len(outputs) == len(scores) == part.y.shape[1] == k, "outputs differ in number")
+            kernels = [kernel for o in outputs for kernel in (o.values, o.residuals)]
+            require(X.shape[1] == d, "rows have other inputs")
+            require(all(len(kernel.metric) == d for kernel in kernels), "a kernel has other inputs")
+            require(all(len(s.squares) == len(X) for s in scores), "scores are of other rows")
+            require(part.n_neighbors > 0, "there are no neighbors")
         case NeighborBlend(blends=blends):
             require(len(blends) == k, "blends are of other outputs")
             for blend in blends:

@@ -26,7 +26,7 @@ DEFICIT = 0.02  # nats per row behind the best at which an order is dropped afte
 FIRST_LENGTH = 3.0  # initial length, in distances of the 16th neighbor
 FIRST_SIZES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)  # of it, of which the most likely one starts
 LENGTH_RANGE, SHEAR_RANGE, RATIO_RANGE = 5.0, 3.0, (0.5, 300.0)
-AMPLITUDE_RANGE, NUGGET_RANGE = (1e-5, 100.0), (1e-7, 10.0)  # over the variance of the values
+AMPLITUDE_RANGE, NUGGET_RANGE = (1e-5, 4.0), (1e-7, 10.0)  # over the variance of the values
 JOBS = 8  # into which the targets are divided for threads
 
 
