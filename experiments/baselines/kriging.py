@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 
 from rwf._types import Array
+from rwf.uncertainty.kriging import FieldKernel
+from rwf.uncertainty.kriging import Kriging as FieldKriging
 from rwf.uncertainty.vecchia import NEIGHBORS, learn_vecchia_gp
 
 
@@ -48,3 +50,37 @@ class Kriging:
             "order": self._gp.kernel.twice_order / 2,
             "lengths": self._gp.kernel.lengths.tolist(),
         }
+
+
+@dataclass(eq=False)
+class TrueKriging:
+    """Kriging of a field whose exponential covariance is known, from rows near and far.
+
+    Args:
+        deviation: standard deviation of the field.
+        length: its length, in the units of X.
+        noise: standard deviation of the noise.
+        n_neighbors: how many training rows each prediction uses.
+    """
+
+    deviation: float
+    length: float
+    noise: float
+    n_neighbors: int = 64
+
+    def fit(self, X: Array, y: Array) -> Self:
+        metric = np.eye(X.shape[1]) / self.length
+        kernel = FieldKernel(metric, 1, self.deviation**2, 0.0, 1.0, self.noise**2)
+        self._gp = FieldKriging(kernel, X, y, self.n_neighbors)
+        return self
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        found = self._gp.predict(X)
+        return found.mean, np.sqrt(found.variance)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        found = self._gp.predict(X)
+        return found.mean, np.sqrt(np.maximum(found.variance - self.noise**2, 0.0))
+
+    def facts(self) -> Mapping[str, object]:
+        return {"noise_variance": self.noise**2}

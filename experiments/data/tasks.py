@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments.data import speech, splits
+from experiments.data import heaton, speech, splits
 from experiments.data.chirp import chirp_bursts
 from experiments.data.splits import HoldOut, Split
 from experiments.data.table import OPENML, Table, load
@@ -87,6 +87,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "precip_us_west": "cm",
         "argo": "°C",
         "jason3": "m/s",
+        "heaton_satellite": "°C",
         "stock_aerospace": "USD",
         "motion_cmu35": "degrees",
         **dict.fromkeys(speech.PROBLEMS, speech.UNIT),
@@ -148,7 +149,9 @@ SIMULATED: Mapping[str, Simulation] = MappingProxyType(
 """Tables that are drawn: plateaus, 4200 + 1800 rows, or the number in the name + 1800; chirp and
 bursts, 100 000 + 20 000; denoising, 2048 points."""
 
-KNOWN = frozenset({*OPENML, *STAND_INS, *SERIES, *FIELDS, *SIMULATED, *speech.PROBLEMS})
+KNOWN = frozenset(
+    {*OPENML, *STAND_INS, *SERIES, *FIELDS, *SIMULATED, *speech.PROBLEMS, *heaton.PROBLEMS}
+)
 """The tables that suites may name; any other file in RWF_DATA is a table too."""
 
 
@@ -170,6 +173,8 @@ def problem(task: str, index: int) -> tuple[Table, Split]:
         if ending:
             raise ValueError(f"{name} has splits of its own: leave out {ending}.")
         return speech.problem(name, index)
+    if name in heaton.PROBLEMS:
+        return heaton.problem(name, index)
     if name in SIMULATED:
         sample = SIMULATED[name].draw(np.random.default_rng(1000 + index))
         table = Table(name, sample.X, sample.y, sample.f)

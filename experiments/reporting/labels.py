@@ -40,6 +40,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "exact5k-matern12": "exact GP, Matérn-1/2 ⁵",
         "exact5k-matern32": "exact GP, Matérn-3/2 ⁵",
         "kriging": "kriging, 16 nearest rows ⁶",
+        "kriging-true": "kriging with the true kernel",
         "celerite-matern32": "Matérn-3/2 by celerite2 ⁹",
         "knn": "K nearest neighbours ⁷",
         "linear-interpolation": "linear interpolation ⁸",

@@ -15,13 +15,14 @@ from experiments.baselines.detrended import Detrended
 from experiments.baselines.exact_gp import ExactGP
 from experiments.baselines.interpolation import LinearInterpolation
 from experiments.baselines.kernel_map import KernelMapRidge, Kind
-from experiments.baselines.kriging import Kriging
+from experiments.baselines.kriging import Kriging, TrueKriging
 from experiments.baselines.nearest import Nearest
 from experiments.baselines.shrinkage import Rule, Shrinkage, translation_invariant, visushrink
 from experiments.baselines.sklearn_gp import SklearnGP
 from experiments.baselines.standardized import Method, Scaled, Standardized
 from experiments.baselines.trivial import Constant, Linear
 from experiments.baselines.xgpr import XGPR
+from experiments.data.heaton import DEVIATION, LENGTH, NOISE
 from experiments.runner.regressors import OURS, Factory, Settings
 from experiments.runner.store import JSON
 
@@ -70,6 +71,9 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "exact5k-matern32": _exact("matern32", 5000),
         "celerite-matern32": lambda settings, seed: Standardized(CeleriteMatern32(**settings)),
         "kriging": lambda settings, seed: Standardized(Kriging(random_state=seed, **settings)),
+        "kriging-true": lambda settings, seed: TrueKriging(
+            **{"deviation": DEVIATION, "length": LENGTH, "noise": NOISE, **settings}
+        ),
         "knn": lambda settings, seed: Scaled(Nearest(random_state=seed, **settings)),
         "linear-interpolation": lambda settings, seed: Scaled(
             LinearInterpolation(random_state=seed, **settings)
