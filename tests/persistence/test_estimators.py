@@ -395,7 +395,7 @@ def test_every_attribute_of_a_fit_is_saved():
 @cache
 def small_file():
     """Bytes of a file with features, statistics and noise that varies."""
-    model = RWFRegressor(20, prior="multiscale", noise="heteroscedastic", **QUICK).fit(*line(80))
+    model = RWFRegressor(20, prior="multiscale", noise="heteroscedastic", **QUICK).fit(*line(120))
     return _bytes(model)
 
 

@@ -85,8 +85,11 @@ def test_which_priors_compete(d, options, competing):
     ("n", "d", "options", "name"),
     [
         (500, 4, {}, "Nystrom"),
-        (30_000, 2, {}, "Lattice"),
-        (30_000, 3, {}, "Auto"),
+        (30_000, 1, {}, "Lattice"),
+        (30_000, 2, {}, "Field"),
+        (30_000, 3, {}, "Field"),
+        (2**20 + 1, 2, {}, "Lattice"),
+        (30_000, 2, {"neighbors": None}, "Lattice"),
         (500, 2, {"solver": "multifrontal"}, "Lattice"),
         (500, 2, {"n_components": 9000}, "Lattice"),
         (30_000, 2, {"solver": "dense"}, "Auto"),

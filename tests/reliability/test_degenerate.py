@@ -224,7 +224,7 @@ def test_weights_are_checked():
 
 BAD_PARAMETERS = [
     ({"n_components": 0}, "positive integer"),
-    ({"prior": "gaussian"}, "one of 'auto', 'nystrom', 'multiscale', 'adaptive', 'spike_slab'"),
+    ({"prior": "gaussian"}, "one of 'auto', 'nystrom', 'field', 'multiscale', 'adaptive'"),
     ({"n_components": 2.5}, "positive integer"),
     ({"trend": "cubic"}, "'linear', 'constant' or 'none'"),
     ({"max_iter": 0}, "at least 1"),

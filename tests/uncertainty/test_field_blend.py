@@ -40,9 +40,9 @@ def test_knots_interpolate(rng):
 def test_the_better_expert_has_more_weight_at_its_distance(rng):
     blend = learn_field_blend(errors_of(rng), ONES, "local")
     assert_allclose(blend.weights.sum(axis=0), 1.0)
-    # Inverse mean squared errors, squared: sixteen to one.
-    assert_allclose(blend.weights[:, 0], [16 / 17, 1 / 17], atol=0.02)
-    assert_allclose(blend.weights[:, -1], [1 / 17, 16 / 17], atol=0.02)
+    # Of independent errors the inverse variances are best: four to one.
+    assert_allclose(blend.weights[:, 0], [0.8, 0.2], atol=0.02)
+    assert_allclose(blend.weights[:, -1], [0.2, 0.8], atol=0.02)
 
 
 @pytest.mark.parametrize("truth", [0.5, 3.0])

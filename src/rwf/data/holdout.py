@@ -40,6 +40,7 @@ BLOBS = ((3e-4, 0.01), (1e-3, 0.02), (3e-3, 0.03), (1e-2, 0.05), (4e-2, 0.08))
 
 SMALLEST_BLOB = 4
 SCORED = 2000  # rows of every size that are predicted, at most
+LARGE = 2  # size of blobs from which on they tell how well a coarse lattice predicts
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,21 @@ def hold_out_blobs(X: Array, rng: np.random.Generator) -> HeldOutBlobs:
             size[around], blob[around] = kind, number
             number += 1
     return HeldOutBlobs(size, blob)
+
+
+class FieldHoldOut:
+    """Rows of a field that are held out, and a sample of them that is predicted."""
+
+    def __init__(self, rows: Block, rng: np.random.Generator) -> None:
+        self.blobs = hold_out_blobs(rows.X, rng)
+        self.kept = np.flatnonzero(self.blobs.kept)
+        self.scored = self.blobs.sample(SCORED, rng)
+
+    def in_large_blobs(self) -> tuple[IntArray, Array]:
+        """Scored rows in large blobs, and weights: sizes count equally, and blobs in a size."""
+        size = self.blobs.size[self.scored]
+        rows = self.scored[size >= min(LARGE, int(size.max()))]
+        size, blob = self.blobs.size[rows], self.blobs.blob[rows]
+        _, which, counts = np.unique(blob, return_inverse=True, return_counts=True)
+        weights = 1.0 / counts[which]
+        return rows, weights / np.bincount(size, weights)[size]

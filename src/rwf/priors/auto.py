@@ -68,7 +68,7 @@ class Auto(Prior):
         }
         if "field" in able:
             field = _learned(able["field"], task, known, rng)
-            if field.settled:
+            if field.conclusive:
                 return field
         kept, held = hold_out(some_rows(known, ROWS, rng), rng)
         if len(held) < ENOUGH_SCORES:

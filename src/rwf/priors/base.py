@@ -106,7 +106,7 @@ class LearnedPrior(ABC):
     """Whether the model is calibrated, and has its neighbors, when it is conditioned."""
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Whether model selection need not look further."""
         return False
 

@@ -15,8 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rwf._types import Array, IntArray
-from rwf.data.holdout import SCORED, HeldOutBlobs, hold_out_blobs
+from rwf.data.holdout import FieldHoldOut, HeldOutBlobs
 from rwf.data.rows import Block, Rows
 from rwf.features.base import Stack
 from rwf.inference.empirical_bayes import Variances
@@ -49,7 +48,6 @@ TINY = 1e-300
 FINE = 0.15  # share of squared errors from which on the lattice leaves more than noise
 CLEAR = 0.03  # nats per row by which fewer of them must predict blobs better
 FIRST_STEPS, NEXT_STEPS = 5, 2  # of the fixed point, for the first number and for the others
-LARGE = 2  # size of blobs from which on they judge the lattice
 SMALL = 3  # size of blobs up to which they teach the kernel of residuals: larger ones are smooth
 RESIDUAL_STEPS = (15, 8)  # of L-BFGS: there is one component, in a metric that is nearly known
 
@@ -97,7 +95,7 @@ class LearnedField(LearnedPrior):
     explained: float  # share of the lattice's squared errors that kriging of residuals explains
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Kriging explains what the lattice leaves: no smooth prior could do better."""
         return self.explained >= FINE
 
@@ -136,24 +134,6 @@ def _lattice_model(task: LearningTask, found: TreeHyperparameters, rows: Block) 
     )
 
 
-class _HoldOut:
-    """One way to hold rows out: which ones, and a sample of them that is predicted."""
-
-    def __init__(self, rows: Block, rng: np.random.Generator) -> None:
-        self.blobs = hold_out_blobs(rows.X, rng)
-        self.kept = np.flatnonzero(self.blobs.kept)
-        self.scored = self.blobs.sample(SCORED, rng)
-
-    def judges(self) -> tuple[IntArray, Array]:
-        """Scored rows in large blobs, and weights: sizes count equally, and blobs in a size."""
-        size = self.blobs.size[self.scored]
-        rows = self.scored[size >= min(LARGE, int(size.max()))]
-        size, blob = self.blobs.size[rows], self.blobs.blob[rows]
-        _, which, counts = np.unique(blob, return_inverse=True, return_counts=True)
-        weights = 1.0 / counts[which]
-        return rows, weights / np.bincount(size, weights)[size]
-
-
 class _Learner:
     """Learns the parts of a field one after the other; later ones use the earlier."""
 
@@ -166,7 +146,7 @@ class _Learner:
         self.trials: list[Trial] = []
 
     def learn(self) -> LearnedField:
-        first = _HoldOut(self.rows, self.rng)
+        first = FieldHoldOut(self.rows, self.rng)
         of_y = [self._kernel_of_y(first, output) for output in range(self.n_outputs)]
         tree = self._draw(of_y)
         moments = accumulate_tree(tree, [self.rows.part(first.kept)], self.n_outputs)
@@ -174,12 +154,12 @@ class _Learner:
         kernels, errors, explained = self._residuals(found, first, of_y)
         folds = [errors]
         for _ in range(1, FOLDS):
-            other = _HoldOut(self.rows, self.rng)
+            other = FieldHoldOut(self.rows, self.rng)
             folds.append(self._errors(self._lattice(found, other), other, kernels))
         return LearnedField(
             trials=tuple(self.trials),
             n_learned=len(found.features.maps)
-            + self.n_outputs * sum(map(_n_parameters, kernels[0])),
+            + self.n_outputs * sum(k.n_parameters for k in kernels[0]),
             why="a field of two or three columns",
             hyperparameters=found,
             kernels=kernels,
@@ -187,7 +167,7 @@ class _Learner:
             explained=explained,
         )
 
-    def _kernel_of_y(self, held: _HoldOut, output: int) -> FieldKernel:
+    def _kernel_of_y(self, held: FieldHoldOut, output: int) -> FieldKernel:
         values = self.rows.y[:, output] - self.centers[output]
         kernel = learn_field_kernel(self.rows.X, values, held.blobs, self.rng, metric=self.metric)
         self.task.progress(f"kernel of output {output}: {kernel}")
@@ -205,7 +185,7 @@ class _Learner:
         stack = Stack((*atoms, *self.task.draw_trend()), metric=A / span)
         return AtomTree.of(stack, U.shape[1])
 
-    def _temper(self, moments: TreeMoments, held: _HoldOut) -> TreeHyperparameters:
+    def _temper(self, moments: TreeMoments, held: FieldHoldOut) -> TreeHyperparameters:
         """Variances, and how many rows all count as: fewer only if that predicts blobs better."""
         tree, share = moments.tree, len(held.kept) / len(self.rows)
         features = tree.columns.features
@@ -230,20 +210,20 @@ class _Learner:
         self.trials = [replace(t, chosen=t is best) for t in self.trials]
         return found
 
-    def _density(self, fits: Sequence[TreeEmpiricalBayes], held: _HoldOut) -> float:
+    def _density(self, fits: Sequence[TreeEmpiricalBayes], held: FieldHoldOut) -> float:
         """Mean log density of rows in large blobs."""
-        judges, weights = held.judges()
-        total = np.zeros(len(judges))
+        rows, weights = held.in_large_blobs()
+        total = np.zeros(len(rows))
         for output, t in enumerate(fits):
-            p = t.posterior.predict(self.rows.X[judges])
-            total += normal_log_density(self.rows.y[judges, output] - p.mean, p.variance)
+            p = t.posterior.predict(self.rows.X[rows])
+            total += normal_log_density(self.rows.y[rows, output] - p.mean, p.variance)
         return float(np.average(total, weights=weights))
 
-    def _lattice(self, found: TreeHyperparameters, held: _HoldOut) -> TreeModel:
+    def _lattice(self, found: TreeHyperparameters, held: FieldHoldOut) -> TreeModel:
         return _lattice_model(self.task, found, self.rows.part(held.kept))
 
     def _residuals(
-        self, found: TreeHyperparameters, held: _HoldOut, of_y: Sequence[FieldKernel]
+        self, found: TreeHyperparameters, held: FieldHoldOut, of_y: Sequence[FieldKernel]
     ) -> tuple[tuple[Kernels, ...], list[FieldErrors], float]:
         """Kernels, held-out errors, and how much of these the kriging of residuals explains."""
         lattice = self._lattice(found, held)
@@ -261,7 +241,7 @@ class _Learner:
         return kernels, errors, explained
 
     def _kernels_of_residuals(
-        self, lattice: TreeModel, held: _HoldOut, of_y: Sequence[FieldKernel]
+        self, lattice: TreeModel, held: FieldHoldOut, of_y: Sequence[FieldKernel]
     ) -> list[FieldKernel]:
         X, y, blobs = self.rows.X, self.rows.y, held.blobs
         variance = np.zeros_like(y)
@@ -289,7 +269,7 @@ class _Learner:
         return found
 
     def _errors(
-        self, lattice: TreeModel, held: _HoldOut, kernels: Sequence[Kernels]
+        self, lattice: TreeModel, held: FieldHoldOut, kernels: Sequence[Kernels]
     ) -> list[FieldErrors]:
         """Errors of both experts on held-out rows, of each output."""
         kept, scored = self.rows.part(held.kept), self.rows.part(held.scored)
@@ -315,8 +295,3 @@ def _fits(
         )
         for output, start in enumerate(starts)
     ]
-
-
-def _n_parameters(kernel: FieldKernel) -> int:
-    d = len(kernel.metric)
-    return d * (d + 1) // 2 + (4 if kernel.long > 0 else 2)

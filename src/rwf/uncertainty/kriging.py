@@ -49,6 +49,12 @@ class FieldKernel:
         """As the compiled loops expect them."""
         return np.array([self.short, self.twice_order, self.long, self.ratio, self.nugget])
 
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters are learned."""
+        d = len(self.metric)
+        return d * (d + 1) // 2 + (4 if self.long > 0 else 2)
+
     def coordinates(self, X: Array) -> Array:
         """Ax of rows, shape (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
