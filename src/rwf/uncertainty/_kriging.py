@@ -27,6 +27,38 @@ def _covariance(kernel: Array, q: float) -> float:
 
 
 @compiled
+def _most_telling(cross: Array, rest: Array, least_rest: float, least_gain: float) -> int:
+    """The row of a pool that explains most of the variance left, -1 if none does."""
+    best, gain = -1, least_gain
+    for a in range(len(cross)):
+        if rest[a] > least_rest:
+            explained = cross[a] * cross[a] / rest[a]
+            if explained > gain:
+                best, gain = a, explained
+    return best
+
+
+@compiled
+def _eliminate(
+    U: Array, pool: IntArray, kernel: Array, best: int, L: Array, cross: Array, rest: Array
+) -> None:
+    """Condition a pool on one of its rows; L has a line for every row taken, the last for this."""
+    step = len(L) - 1
+    pivot = np.sqrt(rest[best])
+    weight = cross[best] / pivot
+    rest[best] = -1.0
+    for a in range(len(pool)):
+        if rest[a] > 0.0:
+            value = _covariance(kernel, _squared_distance(U[pool[best]], U[pool[a]]))
+            for r in range(step):
+                value -= L[r, best] * L[r, a]
+            value /= pivot
+            L[step, a] = value
+            cross[a] -= value * weight
+            rest[a] -= value * value
+
+
+@compiled
 def condition(
     U: Array,
     values: Array,
@@ -45,27 +77,22 @@ def condition(
     """
     size, most = pools.shape[1], chosen.shape[1]
     field, nugget = kernel[0] + kernel[2], kernel[4]
+    least = 0.5 * nugget + LEAST_VARIANCE * field
     L, cross, rest = np.empty((most, size)), np.empty(size), np.empty(size)
     y, ones = np.empty(most), np.empty(most)
     for i in range(len(V)):
-        pool = pools[i]
         for a in range(size):
             rest[a] = -1.0
-            if pool[a] >= 0:
-                cross[a] = _covariance(kernel, _squared_distance(V[i], U[pool[a]]))
+            if pools[i, a] >= 0:
+                cross[a] = _covariance(kernel, _squared_distance(V[i], U[pools[i, a]]))
                 rest[a] = field + nugget
-        mean[i], total[i], left, count = 0.0, 0.0, field, 0
+        mean[i], total[i], left, chosen[i] = 0.0, 0.0, field, -1
         for step in range(most):
-            best, gain = -1, LEAST_GAIN * left
-            for a in range(size):
-                if rest[a] > 0.5 * nugget + LEAST_VARIANCE * field:
-                    explained = cross[a] * cross[a] / rest[a]
-                    if explained > gain:
-                        best, gain = a, explained
+            best = _most_telling(cross, rest, least, LEAST_GAIN * left)
             if best < 0:
                 break
             pivot = np.sqrt(rest[best])
-            row, weight = pool[best], cross[best] / pivot
+            weight, row = cross[best] / pivot, pools[i, best]
             target, one = values[row], 1.0
             for r in range(step):
                 target -= L[r, best] * y[r]
@@ -74,20 +101,9 @@ def condition(
             mean[i] += weight * y[step]
             total[i] += weight * ones[step]
             left -= weight * weight
-            rest[best], chosen[i, step] = -1.0, row
-            count += 1
-            if count == most:
-                break
-            for a in range(size):
-                if rest[a] > 0.0:
-                    value = _covariance(kernel, _squared_distance(U[row], U[pool[a]]))
-                    for r in range(step):
-                        value -= L[r, best] * L[r, a]
-                    value /= pivot
-                    L[step, a] = value
-                    cross[a] -= value * weight
-                    rest[a] -= value * value
-        chosen[i, count:] = -1
+            chosen[i, step] = row
+            if step + 1 < most:
+                _eliminate(U, pools[i], kernel, best, L[: step + 1], cross, rest)
         variance[i] = max(left, LEAST_VARIANCE * field) + nugget
 
 
@@ -125,6 +141,63 @@ def _factor(K: Array, diagonal: float, L: Array) -> None:
 
 
 @compiled
+def _add_gradients(
+    a: Array,
+    b: Array,
+    by_e: float,
+    by_v: float,
+    kernel: Array,
+    pairs: tuple[Array, Array, Array, Array],
+    PX: Array,
+    P: Array,
+    gradient: Array,
+    by_metric: Array,
+) -> None:
+    """Add the gradients of one row, from the slopes of its log density by e and v."""
+    K, short, by_q, by_ratio = pairs
+    d = P.shape[1]
+    for m in range(len(a)):
+        own = a[m] * (by_v * a[m] + by_e * b[m])
+        gradient[0] += own * kernel[0]
+        gradient[1] += own * kernel[2]
+        gradient[3] += own * kernel[4]
+        for n in range(m):
+            weight = 2.0 * by_v * a[m] * a[n] + by_e * (a[m] * b[n] + a[n] * b[m])
+            gradient[0] += weight * short[m, n]
+            gradient[1] += weight * (K[m, n] - short[m, n])
+            gradient[2] += weight * by_ratio[m, n]
+            weight *= 2.0 * by_q[m, n]
+            for j in range(d):
+                for c in range(d):
+                    by_metric[j, c] += weight * (P[m, j] - P[n, j]) * (PX[m, c] - PX[n, c])
+
+
+@compiled
+def _gather(
+    X: Array,
+    values: Array,
+    target: Array,
+    near: IntArray,
+    metric: Array,
+    P: tuple[Array, Array],
+    b: Array,
+) -> int:
+    """The number of neighbors; their inputs and the target's, also in the metric, and values."""
+    PX, PU = P
+    k = 0
+    while k < len(near) and near[k] >= 0:
+        PX[k], b[k] = X[near[k]], values[near[k]]
+        k += 1
+    PX[k] = target
+    for m in range(k + 1):
+        for j in range(len(target)):
+            PU[m, j] = 0.0
+            for c in range(j + 1):
+                PU[m, j] += metric[j, c] * PX[m, c]
+    return k
+
+
+@compiled
 def log_density(
     X: Array,
     values: Array,
@@ -145,23 +218,19 @@ def log_density(
     """
     most, d = neighbors.shape[1], X.shape[1]
     PX, P = np.empty((most + 1, d)), np.empty((most + 1, d))
-    K, short, by_q, by_ratio = np.empty((4, most + 1, most + 1))
+    pairs = (
+        np.empty((most + 1, most + 1)),
+        np.empty((most + 1, most + 1)),
+        np.empty((most + 1, most + 1)),
+        np.empty((most + 1, most + 1)),
+    )
     L, a, b = np.empty((most, most)), np.empty(most + 1), np.empty(most + 1)
     field, nugget, sum_of_logs = kernel[0] + kernel[2], kernel[4], 0.0
     for i in range(len(targets)):
-        k = 0
-        while k < most and neighbors[i, k] >= 0:
-            PX[k], b[k] = X[neighbors[i, k]], values[neighbors[i, k]]
-            k += 1
-        PX[k] = targets[i]
-        for m in range(k + 1):
-            for j in range(d):
-                P[m, j] = 0.0
-                for c in range(d):
-                    P[m, j] += metric[j, c] * PX[m, c]
-        _pairs(P[: k + 1], kernel, K, short, by_q, by_ratio)
-        _factor(K, field + nugget, L[:k, :k])
-        a[:k] = K[k, :k]
+        k = _gather(X, values, targets[i], neighbors[i], metric, (PX, P), b)
+        _pairs(P[: k + 1], kernel, *pairs)
+        _factor(pairs[0], field + nugget, L[:k, :k])
+        a[:k] = pairs[0][k, :k]
         _solve_lower(L, a[:k])
         _solve_lower(L, b[:k])
         e, v = observed[i], field
@@ -171,23 +240,11 @@ def log_density(
         v = max(v, LEAST_VARIANCE * field) + nugget + extra[i]
         _solve_upper(L, a[:k])
         _solve_upper(L, b[:k])
-        for m in range(k):
-            a[m] = -a[m]
+        a[:k] *= -1.0
         a[k], b[k] = 1.0, 0.0
         sum_of_logs -= 0.5 * (np.log(2.0 * np.pi * v) + e * e / v)
         by_e, by_v = e / v, 0.5 * (e * e / v - 1.0) / v
-        for m in range(k + 1):
-            own = a[m] * (by_v * a[m] + by_e * b[m])
-            gradient[0] += own * kernel[0]
-            gradient[1] += own * kernel[2]
-            gradient[3] += own * nugget
-            for n in range(m):
-                weight = 2.0 * by_v * a[m] * a[n] + by_e * (a[m] * b[n] + a[n] * b[m])
-                gradient[0] += weight * short[m, n]
-                gradient[1] += weight * (K[m, n] - short[m, n])
-                gradient[2] += weight * by_ratio[m, n]
-                weight *= 2.0 * by_q[m, n]
-                for j in range(d):
-                    for c in range(d):
-                        by_metric[j, c] += weight * (P[m, j] - P[n, j]) * (PX[m, c] - PX[n, c])
+        _add_gradients(
+            a[: k + 1], b[: k + 1], by_e, by_v, kernel, pairs, PX, P, gradient, by_metric
+        )
     return sum_of_logs
