@@ -179,6 +179,14 @@ def distinct(rows: Block) -> Block:
     return Block(np.ascontiguousarray(X), np.ascontiguousarray(y), totals, groups=groups)
 
 
+def repeated_share(X: Array) -> float:
+    """The share of rows that have the inputs of another row."""
+    order = X[np.lexsort(X.T)] if X.shape[1] else X
+    same = (order[1:] == order[:-1]).all(axis=1)
+    repeated = np.append(same, False) | np.append(False, same)
+    return float(repeated.mean()) if len(X) else 0.0
+
+
 def non_finite(values: FloatArray) -> IntArray:
     """Row and column of every NaN and infinity, shape (count, 2)."""
     # The sum is finite unless an entry is not, or it overflows; only then look closer.

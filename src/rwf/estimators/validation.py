@@ -51,9 +51,13 @@ def check_data(
     sample_weight: Targets | None,
     *,
     reset: bool,
+    inputs: list[str] | None = None,
 ) -> tuple[Block | Reader, bool]:
-    """Rows in memory, or a reader of them, and whether y is one-dimensional."""
-    names = None if reset else fitted_names(estimator)
+    """Rows in memory, or a reader of them, and whether y is one-dimensional.
+
+    ``inputs`` are the names of the input columns of a table, if some others are none.
+    """
+    names = inputs if reset else fitted_names(estimator)
     if not reset:
         _require_names(X, names)
     reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
@@ -62,6 +66,8 @@ def check_data(
         return reader, reader.layout.single_output
     targets, weight = names_of(y), names_of(sample_weight)
     if targets is None or not is_dataframe(X):
+        if inputs is not None and is_dataframe(X):
+            X = columns_of(X, inputs)  # type: ignore[assignment]
         return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
     if names is None:
         others = {*targets, *(weight or ())}
