@@ -22,8 +22,7 @@ from rwf.estimators.grouping import Blocks, Grouping, Groups
 from rwf.estimators.predicting import FittedRegressor
 from rwf.estimators.validation import RandomState, check_data, generator
 from rwf.fit.groups import leave_groups_out
-from rwf.fit.pipeline import FitReport, fit, fit_stream
-from rwf.models.base import Model
+from rwf.fit.pipeline import FitReport, Fitted, fit, fit_stream
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
@@ -172,13 +171,13 @@ class FeatureRegressor(FittedRegressor):
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True, inputs=inputs)
         self._by_name = names_of(y) is not None or inputs is not None
         self._left_out = None
-        if grouping is not None:
-            return self._fit_groups(rows, grouping, config)
         rng, prior = generator(self.random_state), self._prior()
-        if checkpoint is None and not isinstance(rows, Block):
+        if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.
             rows = rows.read_if_small() or rows
-        if isinstance(rows, Block) and checkpoint is None:
+        if grouping is not None:
+            found = self._fit_groups(rows, grouping, prior, config, rng)
+        elif isinstance(rows, Block) and checkpoint is None:
             self._warn_if_repeated(rows)
             found = fit(rows, prior, config, rng, self._progress)
         else:
@@ -187,26 +186,27 @@ class FeatureRegressor(FittedRegressor):
             if checkpoint is not None:
                 checkpointer = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
             found = fit_stream(reader, prior, config, rng, self._progress, checkpointer)
-        return self._fitted(*found)
+        self.model_, self.fit_report_ = found
+        self.n_iter_ = max([1, *(t.iterations for t in self.fit_report_.trials if t.chosen)])
+        self._warn_if_no_better()
+        return self
 
-    def _fit_groups(self, rows: Block | Reader, grouping: Grouping, config: FitConfig) -> Self:
+    def _fit_groups(
+        self,
+        rows: Block | Reader,
+        grouping: Grouping,
+        prior: Prior,
+        config: FitConfig,
+        rng: np.random.Generator,
+    ) -> Fitted:
         """Fit rows in groups, and predict every group from the others."""
         block = rows if isinstance(rows, Block) else rows.read_all("a fit with groups or blocks")
         block, labels = grouping.on(block)
-        rng = generator(self.random_state)
-        model, report = fit(block, self._prior(), config, rng, self._progress)
-        left_out = leave_groups_out(model, block, labels)
-        self._fitted(model, replace(report, group_scores=left_out.scores))
-        self._left_out = replace(
-            left_out, **{n: self._squeeze(getattr(left_out, n)) for n in ("mean", "std", "y")}
-        )
-        return self
-
-    def _fitted(self, model: Model, report: FitReport) -> Self:
-        self.model_, self.fit_report_ = model, report
-        self.n_iter_ = max([1, *(t.iterations for t in report.trials if t.chosen)])
-        self._warn_if_no_better()
-        return self
+        model, report = fit(block, prior, config, rng, self._progress)
+        found = leave_groups_out(model, block, labels)
+        squeezed = {name: self._squeeze(getattr(found, name)) for name in ("mean", "std", "y")}
+        self._left_out = replace(found, **squeezed)
+        return model, replace(report, group_scores=found.scores)
 
     def _warn_if_repeated(self, rows: Block) -> None:
         share = repeated_share(rows.X)

@@ -14,16 +14,15 @@ from rwf._types import Array, IntArray
 from rwf.data.holdout import FEWEST_GROUPS
 from rwf.data.readers import (
     Data,
-    Reader,
     Targets,
     columns_of,
-    is_collection,
     is_dataframe,
     names_of,
     open_table,
 )
 from rwf.data.readers.base import require_columns
 from rwf.data.rows import Block
+from rwf.estimators.validation import require_memory
 from rwf.models.base import LOW_DIMENSION
 
 Groups: TypeAlias = ArrayLike | str | None  # labels of rows, or the name of their column
@@ -43,17 +42,12 @@ class Grouping:
     @classmethod
     def of(cls, X: Data, y: Targets | None, groups: Groups, blocks: Blocks) -> Grouping:
         """What was given, one of the two, checked."""
-        name = "groups" if blocks is None else "blocks"
         if groups is not None and blocks is not None:
             raise ValueError(
                 "groups and blocks were both given, and both say which rows are held out together: "
                 "give one of them."
             )
-        if is_collection(X) or (y is None and not isinstance(X, Reader)):
-            raise ValueError(
-                f"{name} needs all rows in memory, and is not for blocks of rows or Dask: give "
-                "arrays, a dataframe, or the path of a file, or a sample of the rows."
-            )
+        require_memory(X, y, "groups" if blocks is None else "blocks")
         if blocks is not None:
             return cls(blocks=blocks)
         if not isinstance(groups, str):

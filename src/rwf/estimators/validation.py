@@ -15,6 +15,7 @@ from rwf.data.readers import (
     Reader,
     Targets,
     columns_of,
+    is_collection,
     is_dataframe,
     names_of,
     open_inputs,
@@ -81,6 +82,15 @@ def check_data(
         reset=reset,
     )
     return rows, isinstance(y, str)
+
+
+def require_memory(X: Data, y: Targets | None, name: str) -> None:
+    """That rows can be read into memory, for a parameter that needs all of them."""
+    if is_collection(X) or (y is None and not isinstance(X, Reader)):
+        raise ValueError(
+            f"{name} needs all rows in memory, and is not for blocks of rows or Dask: give arrays, "
+            "a dataframe, or the path of a file, or a sample of the rows."
+        )
 
 
 def fitted_names(estimator: BaseEstimator) -> list[str] | None:
