@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rwf._types import Array
 
@@ -26,6 +27,13 @@ class FunctionMethod(Method, Protocol):
     """A method that also knows f, without the noise: its mean and standard deviation."""
 
     def predict_function(self, X: Array) -> tuple[Array, Array]: ...
+
+
+@runtime_checkable
+class GroupMethod(Method, Protocol):
+    """A method that learns from the groups of rows, too."""
+
+    def fit_groups(self, X: Array, y: Array, groups: NDArray[np.generic]) -> Self: ...
 
 
 M = TypeVar("M", bound=Method)

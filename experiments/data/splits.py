@@ -112,5 +112,12 @@ def edge(X: Array, index: int) -> Split:
     return _held_out(position > 1 - share if index % 2 == 0 else position < share)
 
 
+def groups(labels: Array, index: int) -> Split:
+    """Hold out all rows of a random tenth of groups, two groups at least."""
+    names = np.unique(labels)
+    held = np.random.RandomState(index).permutation(names)[: max(2, len(names) // 10)]
+    return _held_out(np.isin(labels, held))
+
+
 def _held_out(test: BoolArray) -> Split:
     return Split(np.flatnonzero(~test), np.flatnonzero(test))

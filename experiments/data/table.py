@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rwf._types import Array
 
@@ -38,13 +39,15 @@ class DataError(Exception):
 class Table:
     """Inputs X, shape (n, d), and targets y, shape (n,), in the units of their source.
 
-    Simulated tables know their noiseless targets too, f of shape (n,).
+    Simulated tables know their noiseless targets too, f of shape (n,). Rows that belong together,
+    such as those of a speaker, have the same label in groups, shape (n,).
     """
 
     name: str
     X: Array
     y: Array
     f: Array | None = None
+    groups: NDArray[np.generic] | None = None
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "heaton_satellite": "°C",
         "stock_aerospace": "USD",
         "motion_cmu35": "degrees",
+        "motion_cmu35-trials": "degrees",
         **dict.fromkeys(speech.PROBLEMS, speech.UNIT),
     }
 )
@@ -149,8 +150,20 @@ SIMULATED: Mapping[str, Simulation] = MappingProxyType(
 """Tables that are drawn: plateaus, 4200 + 1800 rows, or the number in the name + 1800; chirp and
 bursts, 100 000 + 20 000; denoising, 2048 points."""
 
+TRIALS: Mapping[str, str] = MappingProxyType({"motion_cmu35-trials": "motion_cmu35"})
+"""Tables whose first column is a row's group: it is no input, and whole groups are held out."""
+
 KNOWN = frozenset(
-    {*OPENML, *STAND_INS, *SERIES, *FIELDS, *SIMULATED, *speech.PROBLEMS, *heaton.PROBLEMS}
+    {
+        *OPENML,
+        *STAND_INS,
+        *SERIES,
+        *FIELDS,
+        *SIMULATED,
+        *TRIALS,
+        *speech.PROBLEMS,
+        *heaton.PROBLEMS,
+    }
 )
 """The tables that suites may name; any other file in RWF_DATA is a table too."""
 
@@ -169,6 +182,10 @@ def unit(task: str) -> str | None:
 def problem(task: str, index: int) -> tuple[Table, Split]:
     """The table of a task, and split number ``index`` of its rows."""
     name, ending = parts(task)
+    if task in TRIALS:
+        table = load(TRIALS[task])
+        labels = table.X[:, 0]
+        return Table(task, table.X[:, 1:], table.y, groups=labels), splits.groups(labels, index)
     if name in speech.PROBLEMS:
         if ending:
             raise ValueError(f"{name} has splits of its own: leave out {ending}.")

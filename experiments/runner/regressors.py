@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from experiments.baselines.standardized import Method
 from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf._types import Array
@@ -47,14 +50,38 @@ class Regressor:
         }
 
 
-def _method(make: Callable[..., RWFRegressor | RFFRegressor], **fixed: object) -> Factory:
+@dataclass(eq=False)
+class GroupRegressor(Regressor):
+    """The same, with the groups of the task."""
+
+    def fit_groups(self, X: Array, y: Array, groups: NDArray[np.generic]) -> Self:
+        self.model.fit(X, y, groups=groups)
+        return self
+
+    def facts(self) -> Mapping[str, object]:
+        scores = self.model.fit_report_.group_scores
+        assert scores is not None
+        own = {f"group_{name}": value for name, value in vars(scores).items()}
+        return {**super().facts(), **own, "metric": self._metric()}
+
+    def _metric(self) -> str:
+        """The metric that held-out groups chose, if there was a choice."""
+        tried = [t for t in self.model.fit_report_.trials if t.name.startswith("metric")]
+        return max(tried, key=lambda t: t.held_out or 0.0).name if tried else ""
+
+
+def _method(
+    make: Callable[..., RWFRegressor | RFFRegressor],
+    kind: type[Regressor] = Regressor,
+    **fixed: object,
+) -> Factory:
     def build(settings: Settings, seed: int) -> Regressor:
         given: dict[str, Any] = {**fixed, **settings}
         # Suites name these fields of a prior beside parameters: rows are keyed by that.
         atoms = {name: given.pop(name) for name in OF_ATOMS & given.keys()}
         if atoms:
             given["prior"] = RandomFeatures(**atoms)
-        return Regressor(make(**given, random_state=seed))
+        return kind(make(**given, random_state=seed))
 
     return build
 
@@ -67,6 +94,7 @@ PLAIN: Settings = {"metric": "ard", "neighbors": None}
 OURS: Mapping[str, Factory] = MappingProxyType(
     {
         "rwf": _method(RWFRegressor),
+        "rwf-groups": _method(RWFRegressor, GroupRegressor),
         "rwf-plain": _method(RWFRegressor, **PLAIN),
         "rwf-nolog": _method(RWFRegressor, log_skewed=False, **PLAIN),
         "rwf-independent": _method(RWFRegressor, prior="random_features"),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from experiments.baselines.standardized import FunctionMethod, Method
+from experiments.baselines.standardized import FunctionMethod, GroupMethod, Method
 from experiments.data.splits import Split
 from experiments.data.table import Table
 from experiments.data.tasks import problem
@@ -116,7 +116,12 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         begun, cpu_begun = time.perf_counter(), time.process_time()
-        method.fit(X, y)
+        if not isinstance(method, GroupMethod):
+            method.fit(X, y)
+        elif table.groups is not None:
+            method.fit_groups(X, y, table.groups[rows.train])
+        else:
+            raise ValueError(f"{run.task} has no groups: use another method than {run.method}.")
         fitted, cpu_fitted = time.perf_counter(), time.process_time()
         mean, std = method.predict(X_test)
         predicted = time.perf_counter()

@@ -53,5 +53,9 @@ class NoImprovementWarning(UserWarning):
     """The fitted model predicts no better than a constant or a straight line."""
 
 
+class RepeatedInputsWarning(UserWarning):
+    """Many rows have the inputs of another row: single held-out rows say little about new ones."""
+
+
 class RowsInFileWarning(UserWarning):
     """A model file holds all training rows, and ``save`` was not told that this is intended."""

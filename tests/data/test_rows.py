@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from rwf.data.rows import Block, block_rows, blocks, distinct, sample
+from rwf.data.rows import Block, block_rows, blocks, distinct, joined, repeated_share, sample
 
 
 def make_rows(n: int, seed: int = 0) -> Block:
@@ -46,6 +46,29 @@ def test_rows_with_equal_inputs_and_other_targets_stay_apart():
     rows = Block(np.array([[3.0], [3.0], [3.0]]), np.array([[1.0], [2.0], [1.0]]), np.ones(3))
     assert_array_equal(distinct(rows).y[:, 0], [1.0, 2.0])
     assert_array_equal(distinct(rows).weights, [2.0, 1.0])
+
+
+def test_equal_rows_of_different_groups_stay_apart():
+    groups = np.array([4, 1, 4])
+    rows = Block(np.full((3, 1), 3.0), np.ones((3, 1)), np.ones(3), groups=groups)
+    assert_array_equal(distinct(rows).groups, [1, 4])
+    assert_array_equal(distinct(rows).weights, [1.0, 2.0])
+
+
+def test_groups_go_with_their_rows(rng):
+    rows = make_rows(50)
+    rows = Block(rows.X, rows.y, rows.weights, groups=rng.integers(0, 6, 50))
+    label = dict(zip(rows.X[:, 0], rows.groups, strict=True))
+    for part in (rows.part(rng.permutation(50)[:9]), distinct(rows), sample(rows, 20, rng)):
+        assert [label[x] for x in part.X[:, 0]] == part.groups.tolist()
+    halves = [rows.part(slice(0, 20)), rows.part(slice(20, None))]
+    assert_array_equal(joined(halves).groups, rows.groups)
+
+
+def test_the_share_of_repeated_inputs():
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
+    assert repeated_share(X) == 0.5
+    assert repeated_share(X[:2]) == 0.0
 
 
 def test_a_sample_has_the_asked_size_and_favours_heavy_rows(rng):

@@ -93,7 +93,7 @@ def problem(name: str, index: int) -> tuple[Table, Split]:
     target = TARGETS[wanted.target]
     X: Array = np.delete(normalization.features(sums), target.hidden, axis=1)
     y = target(normalization.levels(sums), sums.covariance(rows.train))
-    return Table(name, X, y), rows
+    return Table(name, X, y, groups=np.array([each.speaker for each in found])), rows
 
 
 def other_speakers(found: Sequence[Recording], index: int) -> Split:

@@ -13,6 +13,7 @@ from rwf.cli.terminal import (
     Json,
     Quiet,
     TableFile,
+    group_table,
     print_result,
     scores_table,
     table_of,
@@ -35,6 +36,13 @@ def fit(
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="The column of weights: 2 counts a row twice.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of groups, such as speakers or sites: they are held out together, so "
+            "that scores are those of new groups."
+        ),
     ] = None,
     missing: Annotated[
         Literal["error", "impute"],
@@ -95,6 +103,7 @@ def fit(
                 target,
                 features=names_in(features),
                 weight=weights,
+                groups=groups,
                 missing=missing,
                 regressor=regressor,
                 checkpoint=checkpoint,
@@ -138,11 +147,14 @@ def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, obje
         "seconds": seconds,
         "leave_one_out_nll": report.nll,
         "scores": None if model.scores is None else asdict(model.scores),
+        "group_scores": None if report.group_scores is None else asdict(report.group_scores),
     }
 
 
-def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, str]:
-    report = model.regressor.fit_report_
+def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, ...]:
+    report, by_group = model.regressor.fit_report_, []
+    if report.group_scores is not None:
+        by_group.append(group_table(report.group_scores))
     if model.scores is not None:
         table = scores_table(model.scores)
     else:
@@ -150,7 +162,11 @@ def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, str]
         nll = {"model": report.nll, "constant": report.constant_nll, "linear": report.linear_nll}
         for name, value in nll.items():
             table.add_row(name, f"{value:.4g}")
-    return table, (
-        f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
-        f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
+    return (
+        *by_group,
+        table,
+        (
+            f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
+            f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
+        ),
     )

@@ -16,6 +16,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from rwf.diagnostics.scores import Scores
+    from rwf.fit.groups import GroupScores
 
 ModelFile = Annotated[Path, typer.Argument(help="The model file.")]
 TableFile = Annotated[
@@ -63,6 +64,14 @@ def scores_table(scores: "Scores") -> Table:
     for name, score in scores.lines:
         nll = f"{score.nll:.4g}" if math.isfinite(score.nll) else "none"
         table.add_row(name, f"{score.rmse:.4g}", nll, f"{score.coverage:.1%}")
+    return table
+
+
+def group_table(scores: "GroupScores") -> Table:
+    """Scores of rows that were predicted without their groups."""
+    title = f"leave-group-out, {scores.n_groups:,} groups"
+    table = table_of(title, "predictor", "RMSE", "NLL", "95 % coverage")
+    table.add_row("model", f"{scores.rmse:.4g}", f"{scores.nll:.4g}", f"{scores.coverage:.1%}")
     return table
 
 

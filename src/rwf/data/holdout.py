@@ -1,11 +1,14 @@
 """Which training rows are held out, for every choice that is made by prediction.
 
-Rows of a field are held out alone and in blobs of several sizes, the rows nearest to a random one:
-single rows all have close neighbors, and say nothing about predictions in gaps.
+Rows that come in groups, such as the recordings of a speaker, are held out by whole groups: rows of
+a group that is known flatter every model. Rows of a field are held out alone and in blobs of
+several sizes, the rows nearest to a random one: single rows all have close neighbors, and say
+nothing about predictions in gaps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,17 +24,86 @@ ENOUGH, LARGEST_SHARE = 300, 0.3
 """The share grows up to the largest one to hold out enough rows of a small table."""
 
 
-def held_out_rows(n: int, rng: np.random.Generator) -> IntArray:
-    """Indices, ascending, of those of n training rows that are held out."""
+FEWEST_GROUPS = 5  # groups below which none can be held out: a model of the others is too poor
+HELD_GROUPS, SCORED_GROUPS = 2, 10  # groups that are held out, or scored, at least
+
+
+def held_out_rows(rows: Block, rng: np.random.Generator) -> IntArray:
+    """Indices, ascending, of training rows that are held out: whole groups, if there are groups."""
+    n = len(rows)
     share = min(max(SHARE, ENOUGH / max(n, 1)), LARGEST_SHARE)
-    return np.sort(rng.permutation(n)[: min(int(share * n), MOST)])
+    size = min(int(share * n), MOST)
+    if rows.groups is not None:
+        return _of_groups(rows.groups, size, HELD_GROUPS, 0.5, rng)
+    return np.sort(rng.permutation(n)[:size])
 
 
 def hold_out(rows: Block, rng: np.random.Generator) -> tuple[Block, Block]:
     """The rows to learn from, and the rows that are held out."""
     held = np.zeros(len(rows), dtype=bool)
-    held[held_out_rows(len(rows), rng)] = True
+    held[held_out_rows(rows, rng)] = True
     return rows.part(~held), rows.part(held)
+
+
+def scored_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:
+    """At most ``size`` training rows for leave-one-out errors, at random.
+
+    Groups are whole, as all rows of a group are left out together, and ten of them at least.
+    """
+    if len(rows) <= size:
+        return rows
+    if rows.groups is not None:
+        return rows.part(_of_groups(rows.groups, size, SCORED_GROUPS, 1.0, rng))
+    return rows.part(np.sort(rng.permutation(len(rows))[:size]))
+
+
+def _of_groups(
+    groups: IntArray, size: int, fewest: int, share: float, rng: np.random.Generator
+) -> IntArray:
+    """Indices of the rows of random groups, ``size`` rows at most but ``fewest`` groups at least.
+
+    These are at most a share of all groups.
+    """
+    codes, counts = np.unique(groups, return_counts=True)
+    order = rng.permutation(len(codes))
+    wanted = max(int(np.searchsorted(np.cumsum(counts[order]), size, side="right")), fewest)
+    return np.flatnonzero(np.isin(groups, codes[order[: min(wanted, int(share * len(codes)))]]))
+
+
+def in_random_order(rows: Block, rng: np.random.Generator) -> tuple[IntArray, int]:
+    """Indices of all rows, groups together, and where to cut them into halves."""
+    half = len(rows) // 2
+    if rows.groups is None:
+        return rng.permutation(len(rows)), half
+    _, numbers, counts = np.unique(rows.groups, return_inverse=True, return_counts=True)
+    place = rng.permutation(len(counts))
+    ends = np.cumsum(counts[np.argsort(place)])
+    return np.argsort(place[numbers], kind="stable"), int(ends[np.searchsorted(ends, half)])
+
+
+def standard_error(values: Array, groups: IntArray | None) -> float:
+    """The standard error of a mean over rows, those of a group being dependent."""
+    if groups is None:
+        return float(values.std() / np.sqrt(len(values)))
+    _, numbers = np.unique(groups, return_inverse=True)
+    sums = np.bincount(numbers, values - values.mean())
+    return float(np.sqrt(sums @ sums)) / len(values)
+
+
+def group_parts(groups: IntArray | None, n: int, size: int) -> Iterator[IntArray]:
+    """Indices of n rows in parts of ``size`` rows at most; groups are whole, however large."""
+    if groups is None:
+        yield from (np.arange(i, min(i + size, n)) for i in range(0, max(n, 1), size))
+        return
+    order = np.argsort(groups, kind="stable")
+    ends = np.flatnonzero(np.diff(groups[order], append=groups.max(initial=0) + 1)) + 1
+    start = last = 0
+    for end in ends.tolist():
+        if end - start > size and last > start:
+            yield order[start:last]
+            start = last
+        last = end
+    yield order[start:last]
 
 
 ALONE = 0.04  # share of the rows of a field that are held out alone

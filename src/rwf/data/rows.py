@@ -50,6 +50,9 @@ class Block:
     y: Annotated[Array, "n k"]  # targets
     weights: Annotated[Array, "n"]  # how many times each row counts
     noise: Annotated[Array, "n"] | None = None  # v, variances relative to σ²; None if equal
+    # the number of the group that a row is in, such as a speaker's; rows of a group are held out
+    # together. None if every row is on its own
+    groups: Annotated[IntArray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -61,7 +64,8 @@ class Block:
     def part(self, which: slice | IntArray | BoolArray) -> Block:
         """Some of the rows."""
         noise = None if self.noise is None else self.noise[which]
-        return Block(self.X[which], self.y[which], self.weights[which], noise)
+        groups = None if self.groups is None else self.groups[which]
+        return Block(self.X[which], self.y[which], self.weights[which], noise, groups)
 
     @property
     def log_volume(self) -> float:
@@ -147,25 +151,40 @@ def joined(blocks: list[Block]) -> Block:
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.weights for block in blocks]),
         noise,
+        _joined_groups(blocks),
     )
+
+
+def _joined_groups(blocks: list[Block]) -> IntArray | None:
+    codes = [block.groups for block in blocks if block.groups is not None]
+    return np.concatenate(codes) if len(codes) == len(blocks) else None
 
 
 def distinct(rows: Block) -> Block:
     """The same rows in a canonical order, with equal ones joined and those of no weight left out.
 
     So a fit does not depend on the order of rows, or on whether a row is repeated or has a weight.
+    Equal rows of different groups stay apart.
     """
-    table = np.hstack([rows.X, rows.y])[rows.weights > 0]
+    parts = [rows.X, rows.y] if rows.groups is None else [rows.X, rows.y, rows.groups[:, None]]
+    table = np.hstack(parts)[rows.weights > 0]
     weights = rows.weights[rows.weights > 0]
     order = np.lexsort(table.T[::-1])
     table, weights = table[order], weights[order]
     first = np.ones(len(table), dtype=bool)
     first[1:] = (table[1:] != table[:-1]).any(axis=1)
     totals = np.add.reduceat(weights, np.flatnonzero(first))
-    d = rows.X.shape[1]
-    return Block(
-        np.ascontiguousarray(table[first, :d]), np.ascontiguousarray(table[first, d:]), totals
-    )
+    X, y, codes = np.split(table[first], np.cumsum([rows.X.shape[1], rows.n_outputs]), axis=1)
+    groups = None if rows.groups is None else codes[:, 0].astype(np.intp)
+    return Block(np.ascontiguousarray(X), np.ascontiguousarray(y), totals, groups=groups)
+
+
+def repeated_share(X: Array) -> float:
+    """The share of rows that have the inputs of another row."""
+    order = X[np.lexsort(X.T)] if X.shape[1] else X
+    same = (order[1:] == order[:-1]).all(axis=1)
+    repeated = np.append(same, False) | np.append(False, same)
+    return float(repeated.mean()) if len(X) else 0.0
 
 
 def non_finite(values: FloatArray) -> IntArray:
@@ -196,7 +215,7 @@ def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:
     keys = sampling_keys(rows, rng)
     keep = np.argpartition(-keys, size)[:size]
     keep = np.sort(keep[rows.weights[keep] > 0])
-    return distinct(Block(rows.X[keep], rows.y[keep], np.ones(len(keep))))
+    return distinct(replace(rows.part(keep), weights=np.ones(len(keep))))
 
 
 def sampling_keys(rows: Block, rng: np.random.Generator) -> Array:

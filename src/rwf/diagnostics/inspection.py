@@ -13,6 +13,7 @@ from rwf.inference.optimize import Trial
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
+    from rwf.fit.groups import GroupScores
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Inspection:
     constant_nll: float
     linear_nll: float
     scores: Scores | None  # on rows held out at the fit
+    group_scores: GroupScores | None  # of training rows that were predicted without their groups
     blocks: tuple[str, ...]  # those that have length-scales
     length_scales: dict[str, list[float]]  # by column, one for each block
     trials: tuple[Trial, ...]
@@ -64,6 +66,7 @@ class Inspection:
             constant_nll=report.constant_nll,
             linear_nll=report.linear_nll,
             scores=model.scores,
+            group_scores=report.group_scores,
             blocks=tuple(f"block {index + 1}" for index in range(len(lengths))),
             length_scales={
                 name: [float(value) for value in lengths[:, column]]

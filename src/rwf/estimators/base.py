@@ -14,17 +14,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rwf.data.readers import ArrayReader, Data, Targets, names_of
-from rwf.data.rows import Block
+from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
+from rwf.data.rows import Block, repeated_share
 from rwf.data.stream import Stream
-from rwf.errors import NoImprovementWarning
+from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
+from rwf.estimators.grouping import Blocks, Grouping, Groups
 from rwf.estimators.predicting import FittedRegressor
 from rwf.estimators.validation import RandomState, check_data, generator
-from rwf.fit.pipeline import FitReport, fit, fit_stream
+from rwf.fit.groups import leave_groups_out
+from rwf.fit.pipeline import FitReport, Fitted, fit, fit_stream
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
 from rwf.uncertainty.noise import NOISE_MODELS
+
+MANY_REPEATED = 0.2  # share of rows with the inputs of another row at which groups are advised
 
 Constraint = tuple[Callable[[Any], bool], str]
 
@@ -101,6 +105,8 @@ class FeatureRegressor(FittedRegressor):
         y: Targets | None = None,
         sample_weight: Targets | None = None,
         *,
+        groups: Groups = None,
+        blocks: Blocks = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn hyperparameters on a sample of rows, then fit all rows in one pass.
@@ -117,11 +123,40 @@ class FeatureRegressor(FittedRegressor):
                 of names, and all other columns are inputs. Blocks bring their own.
             sample_weight: how many times each row counts, shape (n,); of a dataframe or a path the
                 name of a column.
+            groups: labels of rows that belong together, such as speakers or sites, shape (n,); of
+                a dataframe or a path the name of a column, which is then no input. Every choice
+                that is made by held-out rows is made by held-out groups, and
+                :meth:`leave_group_out` says how well new groups are predicted. All rows are read
+                into memory.
+            blocks: the same for space and time: rows within a block of this length, in the units
+                of X, are a group. One number, or one for each column, infinity for those that are
+                not divided; "auto" divides each of up to three columns into ten.
             checkpoint: path of a file in which an unfinished fit is kept. Started again with the
                 same rows and parameters, it goes on where it stopped; when it is complete, the
-                file is removed. Rows in memory are passed over like those of a file then.
+                file is removed. Rows in memory are passed over like those of a file then. Not for
+                groups and blocks.
+
+        Examples:
+            >>> import numpy as np
+            >>> from rwf import RWFRegressor
+            >>> rng = np.random.default_rng(0)
+            >>> speaker = np.repeat(np.arange(20), 10)
+            >>> X = rng.normal(size=(20, 1))[speaker] + 0.1 * rng.normal(size=(200, 1))
+            >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=20)[speaker]
+            >>> model = RWFRegressor(prior="nystrom", random_state=0).fit(X, y, groups=speaker)
+            >>> model.fit_report_.group_scores.n_groups
+            20
+            >>> model.leave_group_out().rmse.shape
+            (20,)
         """
-        return self._fit(X, y, sample_weight, self._config(), checkpoint)
+        grouped = groups is not None or blocks is not None
+        grouping = Grouping.of(X, y, groups, blocks) if grouped else None
+        if grouped and checkpoint is not None:
+            raise ValueError(
+                "a fit with groups or blocks keeps all rows in memory and has no checkpoint: leave "
+                "out checkpoint."
+            )
+        return self._fit(X, y, sample_weight, self._config(), checkpoint, grouping)
 
     def _fit(
         self,
@@ -130,14 +165,20 @@ class FeatureRegressor(FittedRegressor):
         sample_weight: Targets | None,
         config: FitConfig,
         checkpoint: str | os.PathLike[str] | None = None,
+        grouping: Grouping | None = None,
     ) -> Self:
-        rows, self._single_output = check_data(self, X, y, sample_weight, reset=True)
-        self._by_name = names_of(y) is not None
+        inputs = None if grouping is None else grouping.inputs_of(X, y, sample_weight)
+        rows, self._single_output = check_data(self, X, y, sample_weight, reset=True, inputs=inputs)
+        self._by_name = names_of(y) is not None or inputs is not None
+        self._left_out = None
         rng, prior = generator(self.random_state), self._prior()
-        if checkpoint is None and not isinstance(rows, Block):
+        if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.
             rows = rows.read_if_small() or rows
-        if isinstance(rows, Block) and checkpoint is None:
+        if grouping is not None:
+            found = self._fit_groups(rows, grouping, prior, config, rng)
+        elif isinstance(rows, Block) and checkpoint is None:
+            self._warn_if_repeated(rows)
             found = fit(rows, prior, config, rng, self._progress)
         else:
             reader = ArrayReader(rows.X, rows.y, rows.weights) if isinstance(rows, Block) else rows
@@ -149,6 +190,35 @@ class FeatureRegressor(FittedRegressor):
         self.n_iter_ = max([1, *(t.iterations for t in self.fit_report_.trials if t.chosen)])
         self._warn_if_no_better()
         return self
+
+    def _fit_groups(
+        self,
+        rows: Block | Reader,
+        grouping: Grouping,
+        prior: Prior,
+        config: FitConfig,
+        rng: np.random.Generator,
+    ) -> Fitted:
+        """Fit rows in groups, and predict every group from the others."""
+        block = rows if isinstance(rows, Block) else rows.read_all("a fit with groups or blocks")
+        block, labels = grouping.on(block)
+        model, report = fit(block, prior, config, rng, self._progress)
+        found = leave_groups_out(model, block, labels)
+        squeezed = {name: self._squeeze(getattr(found, name)) for name in ("mean", "std", "y")}
+        self._left_out = replace(found, **squeezed)
+        return model, replace(report, group_scores=found.scores)
+
+    def _warn_if_repeated(self, rows: Block) -> None:
+        share = repeated_share(rows.X)
+        if rows.X.shape[1] > 1 and share > MANY_REPEATED:
+            warnings.warn(
+                f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
+                "rows say little about new inputs, and choices and intervals may be too "
+                "optimistic. If rows belong together, such as those of one site or subject, pass "
+                "groups=, or blocks= for places and times.",
+                RepeatedInputsWarning,
+                stacklevel=4,
+            )
 
     def _warn_if_no_better(self) -> None:
         r = self.fit_report_
@@ -175,6 +245,7 @@ class FeatureRegressor(FittedRegressor):
             neighbors = None if config.neighbors == "auto" else config.neighbors
             return self._fit(X, y, sample_weight, replace(config, neighbors=neighbors))
         rows, single = check_data(self, X, y, sample_weight, reset=False)
+        self._left_out = None
         if rows.n_outputs != self.model_.n_outputs or single != self._single_output:
             raise ValueError(
                 f"y has {rows.n_outputs} output(s), {'one' if single else 'two'}-dimensional, but "
@@ -193,14 +264,14 @@ class FeatureRegressor(FittedRegressor):
         """A copy with the same features and units and no rows, for ``partial_fit``."""
         check_is_fitted(self)
         blank = copy.copy(self)
-        blank.model_ = self.model_.empty()
+        blank.model_, blank._left_out = self.model_.empty(), None
         return blank
 
     def merge(self, other: Self) -> Self:
         """Add the rows of a model with the same features, such as :meth:`empty_copy` makes."""
         check_is_fitted(self)
         check_is_fitted(other)
-        self.model_ = self.model_.merge(other.model_)
+        self.model_, self._left_out = self.model_.merge(other.model_), None
         return self
 
     def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:

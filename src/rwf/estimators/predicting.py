@@ -18,6 +18,7 @@ from rwf.data.readers import Data, Reader, columns_of, is_collection, is_datafra
 from rwf.errors import NoAtomsNearbyWarning
 from rwf.estimators.validation import RandomState, check_inputs, generator, open_checked
 from rwf.features.inducing import NystromFeatures
+from rwf.fit.groups import GroupPredictions
 from rwf.models.base import Model
 
 NO_ATOMS = 1e-3  # support below which a row counts as having no atoms nearby
@@ -28,6 +29,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     model_: Model
     _single_output: bool
+    _left_out: GroupPredictions | None = None  # of rows in groups
     _by_name: bool = False  # whether columns were given by their names
 
     def _open(self, X: Data) -> Reader | None:
@@ -178,6 +180,23 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         draws = self.model_.sample(units.inputs(inputs), n_samples, rng, noise=noise)
         draws = draws * units.y.scale[:, None] + units.y.center[:, None]
         return draws[:, 0] if self._single_output else draws
+
+    def leave_group_out(self) -> GroupPredictions:
+        """Training rows predicted without their groups, and the scores of every group.
+
+        For a model that was fitted with ``groups`` or ``blocks``: each row is predicted as if none
+        of its group had been seen, with the hyperparameters of the fit. This was computed in the
+        fit, and takes the memory of four numbers a row. Model files do not hold it, as it has the
+        targets; the scores of all groups together, ``fit_report_.group_scores``, are in them.
+        """
+        check_is_fitted(self)
+        if self._left_out is None:
+            raise ValueError(
+                "there are no predictions without groups: fit with groups= or blocks=. Files do "
+                "not hold them, and rows added later are in no group; fit_report_.group_scores "
+                "has the scores."
+            )
+        return self._left_out
 
     def log_marginal_likelihood(self) -> float:
         """log p(y) of all rows seen, in the units of y, at the fitted parameters."""

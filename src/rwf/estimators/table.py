@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
 
@@ -29,6 +30,7 @@ from rwf.diagnostics.metrics import MeanStd
 from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
+from rwf.estimators.grouping import read_labels
 from rwf.estimators.regressor import RWFRegressor
 from rwf.persistence import save
 
@@ -62,6 +64,7 @@ class TableModel:
         *,
         features: Sequence[str] | None = None,
         weight: str | None = None,
+        groups: str | None = None,
         missing: Missing = "error",
         regressor: Regressor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -74,17 +77,21 @@ class TableModel:
             features: input columns; ``None`` takes all others. Categorical columns are one-hot
                 encoded.
             weight: the column that says how many times a row counts.
+            groups: the column of groups, which are held out together; see
+                :meth:`rwf.RWFRegressor.fit`. It is no input.
             missing: "error", or "impute" for the median of numbers and the most frequent category.
             regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With
                 categorical columns its ``prior="auto"`` is "nystrom", whose atoms are at rows.
-            checkpoint: path of a file in which an unfinished fit is kept.
+            checkpoint: path of a file in which an unfinished fit is kept; not with groups.
         """
-        schema = learn_schema(open_table(table), target, features, weight, missing)
+        schema = learn_schema(open_table(table), target, features, weight, missing, groups)
         regressor = clone(regressor) if regressor is not None else RWFRegressor()
         if schema.categorical and regressor.get_params().get("prior") == "auto":
             regressor.set_params(prior="nystrom")
         reader = EncodedReader.of(table, schema, targets=True)
-        return cls(schema, regressor.fit(reader, checkpoint=checkpoint))
+        if groups is None:
+            return cls(schema, regressor.fit(reader, checkpoint=checkpoint))
+        return cls(schema, regressor.fit(reader, groups=read_labels(table, groups)))
 
     @classmethod
     def of(cls, regressor: object, where: str) -> Self:
@@ -108,7 +115,8 @@ class TableModel:
         Args:
             table: what the model was fitted to.
             method: "hold-out" keeps a fifth of the rows back, and fits once; "cross-validation"
-                keeps every fifth back in turn, and fits five times.
+                keeps every fifth back in turn, and fits five times. Of rows in groups, these are
+                fifths of the groups.
         """
         reader = EncodedReader.of(table, self.schema, targets=True)
         if self.regressor.fit_report_.n_rows < FEWEST:
@@ -117,11 +125,26 @@ class TableModel:
                 f"give at least {FEWEST}, or do not validate."
             )
         folds = range(FOLDS if method == "cross-validation" else 1)
-        self.scores = compare(
-            f"{FOLDS}-fold cross-validation" if len(folds) > 1 else "hold-out of every fifth row",
-            (self._round(reader, fold) for fold in folds),
-        )
+        kind = f"{FOLDS}-fold cross-validation" if len(folds) > 1 else "hold-out of every fifth"
+        if self.schema.group is None:
+            rounds = (self._round(reader, fold) for fold in folds)
+            self.scores = compare(kind if len(folds) > 1 else f"{kind} row", rounds)
+            return self
+        labels = read_labels(table, self.schema.group)
+        rows = reader.read_all("validation by groups")
+        rounds = (self._group_round(rows, labels, fold) for fold in folds)
+        self.scores = compare(f"{kind} {'by ' if len(folds) > 1 else ''}group", rounds)
         return self
+
+    def _group_round(self, rows: Block, labels: NDArray[np.generic], fold: int) -> Round:
+        """A round in which whole groups are held out."""
+        codes = np.unique(labels.astype(str), return_inverse=True)[1]
+        folds = np.random.default_rng(0).permutation(int(codes.max()) + 1) % FOLDS
+        held = folds[codes] == fold
+        known, test = rows.part(~held), rows.part(held)
+        reader = ArrayReader(known.X, known.y[:, 0], known.weights)
+        regressor = clone(self.regressor).fit(reader, groups=labels[~held])
+        return Round(known, test, _predicted(regressor, test.X))
 
     def _round(self, reader: Reader, fold: int) -> Round:
         rng = np.random.default_rng(fold)

@@ -15,6 +15,7 @@ from rwf.data.readers import (
     Reader,
     Targets,
     columns_of,
+    is_collection,
     is_dataframe,
     names_of,
     open_inputs,
@@ -51,9 +52,13 @@ def check_data(
     sample_weight: Targets | None,
     *,
     reset: bool,
+    inputs: list[str] | None = None,
 ) -> tuple[Block | Reader, bool]:
-    """Rows in memory, or a reader of them, and whether y is one-dimensional."""
-    names = None if reset else fitted_names(estimator)
+    """Rows in memory, or a reader of them, and whether y is one-dimensional.
+
+    ``inputs`` are the names of the input columns of a table, if some others are none.
+    """
+    names = inputs if reset else fitted_names(estimator)
     if not reset:
         _require_names(X, names)
     reader = X if isinstance(X, Reader) else open_rows(X, y, sample_weight, names)
@@ -62,6 +67,8 @@ def check_data(
         return reader, reader.layout.single_output
     targets, weight = names_of(y), names_of(sample_weight)
     if targets is None or not is_dataframe(X):
+        if inputs is not None and is_dataframe(X):
+            X = columns_of(X, inputs)  # type: ignore[assignment]
         return check_rows(estimator, X, y, sample_weight, reset=reset)  # type: ignore[arg-type]
     if names is None:
         others = {*targets, *(weight or ())}
@@ -75,6 +82,15 @@ def check_data(
         reset=reset,
     )
     return rows, isinstance(y, str)
+
+
+def require_memory(X: Data, y: Targets | None, name: str) -> None:
+    """That rows can be read into memory, for a parameter that needs all of them."""
+    if is_collection(X) or (y is None and not isinstance(X, Reader)):
+        raise ValueError(
+            f"{name} needs all rows in memory, and is not for blocks of rows or Dask: give arrays, "
+            "a dataframe, or the path of a file, or a sample of the rows."
+        )
 
 
 def fitted_names(estimator: BaseEstimator) -> list[str] | None:

@@ -13,13 +13,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rwf._types import Array
+from rwf._types import Array, IntArray
+from rwf.data.holdout import group_parts
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, Mapped, Rows, distinct, sample
 from rwf.data.stream import Stream
 from rwf.fit.checkpoint import Checkpointer, FitState
+from rwf.fit.groups import GroupScores
+from rwf.fit.metric import choose_metric
 from rwf.inference.optimize import Progress, Trial
 from rwf.inference.posterior import normal_log_density
+from rwf.linalg.dense import factor_matrix
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated_model
@@ -47,10 +51,13 @@ class FitReport:
         at_bounds: parameters that ended on their bounds.
         jitter: largest jitter added to a diagonal.
         nll: leave-one-out negative log density per row, in the units of y, on rows from which
-            hyperparameters were learned, plus one nat for every learned parameter.
+            hyperparameters were learned, plus one nat for every learned parameter. Rows in groups
+            are left out by whole groups.
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
         solver: which solver fitted the rows, and why.
+        group_scores: scores of all rows, each predicted without its group; ``None`` without
+            groups.
     """
 
     trials: tuple[Trial, ...]
@@ -64,6 +71,7 @@ class FitReport:
     constant_nll: float
     linear_nll: float
     solver: str = ""
+    group_scores: GroupScores | None = None
 
     @property
     def beats_trivial(self) -> bool:
@@ -79,14 +87,19 @@ def fit(
     rows: Block, prior: Prior, config: FitConfig, rng: np.random.Generator, progress: Progress
 ) -> Fitted:
     """Fit rows that are in memory, in their own units."""
-    watch, n = Stopwatch(), len(rows)
+    watch, n, tried = Stopwatch(), len(rows), tuple[Trial, ...]()
+    config = replace(config, grouped=rows.groups is not None)
     prior = prior.for_rows(n, rows.X.shape[1], config)
+    if config.grouped:
+        config, tried = choose_metric(rows, prior, config, rng, progress)
     n_components = config.n_components or prior.n_components(n)
-    size = max(prior.sample_rows, 2 * n_components)
+    # Leaving a group out takes all of its rows, so that all are known.
+    size = n if config.grouped else max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
     task = _task(known, complete, n_components, config, rng, progress)
     learned = prior.learn(task)
+    learned = replace(learned, trials=(*learned.trials, *tried))
     watch.lap("learning")
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
@@ -228,20 +241,38 @@ def report_on(
 
 
 def _least_squares_scores(Z: Array, rows: Block) -> Array:
-    """Negative log densities of rows left out of ordinary least squares; NaN without residuals."""
+    """Negative log densities of rows left out of ordinary least squares; NaN without residuals.
+
+    With r and H of all rows, those of a group have errors (I - H)⁻¹r of covariance σ²(I - H)⁻¹.
+    """
     n, p = Z.shape
     if n <= p + 1:
         return np.full(n, np.nan)
     Q = np.linalg.qr(Z)[0]
-    rest = np.maximum(1.0 - np.einsum("np,np->n", Q, Q), 1e-12)
     residual = rows.y - Q @ (Q.T @ rows.y)
     variance = np.einsum("nk,nk->k", residual, residual) / (n - p)
     if (variance <= 1e-24).any():
         return np.full(n, np.nan)
+    if rows.groups is None:
+        growth = 1.0 / np.maximum(1.0 - np.einsum("np,np->n", Q, Q), 1e-12)
+        errors = residual * growth[:, None]
+    else:
+        growth, errors = _without_groups(Q, residual, rows.groups)
     return sum(
-        (-normal_log_density(residual[:, k] / rest, v / rest) for k, v in enumerate(variance)),
+        (-normal_log_density(errors[:, k], v * growth) for k, v in enumerate(variance)),
         start=np.zeros(n),
     )
+
+
+def _without_groups(Q: Array, residual: Array, groups: IntArray) -> tuple[Array, Array]:
+    """The diagonal of (I - H)⁻¹ and (I - H)⁻¹r, group by group, from an orthonormal basis Q."""
+    growth, errors = np.empty(len(Q)), np.empty_like(residual)
+    for its in group_parts(groups, len(Q), 1):
+        rest = factor_matrix(np.eye(Q.shape[1]) - Q[its].T @ Q[its])
+        T = rest.solve(Q[its].T)
+        growth[its] = 1.0 + np.einsum("np,pn->n", Q[its], T)
+        errors[its] = residual[its] + Q[its] @ (T @ residual[its])
+    return growth, errors
 
 
 @dataclass

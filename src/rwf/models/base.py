@@ -6,13 +6,15 @@ Models work in standardised units, for inputs and for targets; ``units`` convert
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from scipy.special import ndtri
 
 from rwf._types import Array
+from rwf.data.holdout import group_parts
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
@@ -58,6 +60,15 @@ class Prediction:
     function_variance: Array  # variance of f, shape (n, k)
     noise_variance: Array  # variance of a new observation around f, shape (n, k)
     support: Array  # share of the prior variance of f that the atoms carry, shape (n,)
+
+    @classmethod
+    def in_parts(cls, rows: Block, size: int, predict: Callable[[Block], Prediction]) -> Prediction:
+        """The predictions of rows, ``size`` of them at a time; groups are whole."""
+        order = [*group_parts(rows.groups, len(rows), size)]
+        parts = [predict(rows.part(which)) for which in order]
+        place = np.argsort(np.concatenate(order))
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(p, name) for p in parts])[place] for name in names))
 
     @property
     def variance(self) -> Array:
@@ -109,7 +120,10 @@ class Model(ABC):
 
     @property
     def calibration(self) -> Calibration | None:
-        """Leave-one-out errors over predictive standard deviations, if they were computed."""
+        """Leave-one-out errors over predictive standard deviations, if they were computed.
+
+        Leave-group-out errors, if the model was fitted to rows in groups.
+        """
         return None
 
     @property
@@ -152,7 +166,11 @@ class Model(ABC):
 
     @abstractmethod
     def leave_one_out(self, rows: Block) -> Prediction:
-        """Predictions of training rows, each as if it had not been seen."""
+        """Predictions of training rows, each as if it had not been seen.
+
+        If the rows have groups, all rows of a group are left out together: these must be among
+        the rows. Hyperparameters stay as they are.
+        """
 
     @abstractmethod
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
@@ -177,7 +195,7 @@ class Model(ABC):
         """The model of both models' rows; features and units must be equal."""
 
     def unbiased_rows(self, known: Block) -> Block:
-        """Those of some training rows whose leave-one-out errors are unbiased."""
+        """Those of some training rows whose leave-one-out errors are unbiased; groups are whole."""
         return known
 
 

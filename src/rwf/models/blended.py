@@ -43,7 +43,11 @@ class NeighborBlend(CorrectedModel):
         return self._correction(p, lambda blend, own: blend.predict(X, own))
 
     def leave_one_out(self, rows: Block) -> Prediction:
+        groups = rows.groups
+
         def blended(blend: OutputBlend, own: Marginals) -> Marginals:
+            if groups is not None:
+                return blend.leave_groups_out(rows.X, groups, own)
             _, stored = blend.gp.nearest(rows.X, 1)
             return blend.leave_one_out(stored[:, 0], own)
 
@@ -87,15 +91,20 @@ class NeighborBlend(CorrectedModel):
 def blend_neighbors(
     model: Model, rows: Block, n_neighbors: int, rng: np.random.Generator
 ) -> NeighborBlend | None:
-    """The blend with all rows, if it clearly raises the density of held-out ones, or ``None``."""
+    """The blend with all rows, if it clearly raises the density of held-out ones, or ``None``.
+
+    If rows have groups, neighbors of held-out rows are in other groups.
+    """
     rows = rows.part(rows.weights > 0)
-    held = held_out_rows(len(rows), rng)
+    held = held_out_rows(rows, rng)
     test = rows.part(held)
     alone = model.leave_one_out(test)
     blends, scores = [], np.empty_like(test.y)
     for output in range(model.n_outputs):
         own = Marginals(alone.mean[:, output], alone.variance[:, output])
-        found = learn_output_blend(rows.X, rows.y[:, output], held, own, rng, n_neighbors)
+        found = learn_output_blend(
+            rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
+        )
         blends.append(None if found is None else found.blend)
         best = own if found is None else found.unseen
         scores[:, output] = (test.y[:, output] - best.mean) / np.sqrt(best.variance)

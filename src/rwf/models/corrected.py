@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 import numpy as np
 
 from rwf._types import Array, IntArray
+from rwf.data.holdout import in_random_order, standard_error
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
@@ -200,7 +201,7 @@ def calibrate_locally(
         return None
     left_out = model.leave_one_out(rows)
     z = left_out.calibration(rows.y).scores
-    order = rng.permutation(len(rows))
+    order, half = in_random_order(rows, rng)
     halves = (order[:half], order[half:]), (order[half:], order[:half])
 
     def learn(by: IntArray, count: int) -> VarianceFunction:
@@ -216,8 +217,8 @@ def calibrate_locally(
     tried = {count: cross_fitted(count) for count in fineness}
     gains = {count: _gains(c, z) for count, c in tried.items()}
     best = max(gains, key=lambda count: float(gains[count].mean()))
-    gain, error = float(gains[best].mean()), float(gains[best].std()) / np.sqrt(len(rows))
-    if gain < CLEAR * error:
+    gain = float(gains[best].mean())
+    if gain < CLEAR * standard_error(gains[best], rows.groups):
         return None
     errors = Calibration(z / np.sqrt(tried[best])[:, None])
     usual = np.quantile(left_out.function_variance, USUAL, axis=0)

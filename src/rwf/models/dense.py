@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, TypeAlias
 
@@ -101,8 +101,11 @@ class DenseModel(GaussianModel):
         )
 
     def unbiased_rows(self, known: Block) -> Block:
-        """Rows that are no inducing inputs, which stay in the model; all, if too few are left."""
-        if self.nystrom is None:
+        """Rows that are no inducing inputs, which stay in the model; all, if too few are left.
+
+        All of the rows in groups, which are left out as a whole.
+        """
+        if self.nystrom is None or known.groups is not None:
             return known
         inducing = {center.tobytes() for center in self.nystrom.centers}
         others = np.array([row.tobytes() not in inducing for row in known.X])
@@ -141,19 +144,43 @@ class DenseModel(GaussianModel):
         return Prediction(mean, function, noise, support)
 
     def leave_one_out(self, rows: Block) -> Prediction:
-        parts = [self._leave_one_out(part) for part in rows.parts(block_rows(self._width))]
-        return Prediction(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return Prediction.in_parts(rows, block_rows(self._width), self._leave_one_out)
 
-    def _leave_one_out(self, rows: Block) -> tuple[Array, Array, Array, Array]:
+    def _leave_one_out(self, rows: Block) -> Prediction:
+        """Of rows whose features fit into memory, or of one group of any size."""
+        if len(rows) > block_rows(self._width):
+            return self._leave_large_group_out(rows)
         Z, v = self._features(rows.X), self.relative_noise(rows.X)
         lacking, support = self._lacking(Z)
         mean, function = np.empty((2, len(rows), self.n_outputs))
         for output, t in enumerate(self.fits):
-            p = t.posterior.leave_one_out(Z, rows.y[:, output], rows.weights, v)
+            p = t.posterior.leave_out(Z, rows.y[:, output], rows.weights, v, rows.groups)
             own = p.variance - t.posterior.noise_variance * v
             mean[:, output] = p.mean
             function[:, output] = np.maximum(own, 0.0) + lacking[:, output]
-        return mean, function, v[:, None] * self._plain_noise, support
+        return Prediction(mean, function, v[:, None] * self._plain_noise, support)
+
+    def _leave_large_group_out(self, rows: Block) -> Prediction:
+        """A group of more rows than there are columns, in parts."""
+        size = block_rows(self._width)
+
+        def parts(output: int) -> Iterator[tuple[Array, Array, Array, Array]]:
+            for part in rows.parts(size):
+                v = self.relative_noise(part.X)
+                yield self._features(part.X), part.y[:, output], part.weights, v
+
+        rest = [t.posterior.without(parts(output)) for output, t in enumerate(self.fits)]
+
+        def predict(part: Block) -> Prediction:
+            Z = self._features(part.X)
+            lacking, support = self._lacking(Z)
+            found = [posterior.predict(Z, 0.0) for posterior in rest]
+            mean = np.column_stack([p.mean for p in found])
+            function = np.column_stack([p.variance for p in found]) + lacking
+            noise = self.relative_noise(part.X)[:, None] * self._plain_noise
+            return Prediction(mean, function, noise, support)
+
+        return Prediction.in_parts(replace(rows, groups=None), size, predict)
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         Z, v = self._features(X), self.relative_noise(X)

@@ -180,4 +180,4 @@ class SpikeSlabModel(Model):
 
 def _outputs(rows: Block) -> list[Block]:
     """The rows with each of their outputs."""
-    return [Block(rows.X, y[:, None], rows.weights) for y in rows.y.T]
+    return [replace(rows, y=y[:, None]) for y in rows.y.T]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from rwf.inference.multifrontal import (
     AtomTree,
     TreeEmpiricalBayes,
     TreeMoments,
+    TreePosterior,
     accumulate_tree,
     rows_at_once,
     tree_fixed_point,
@@ -26,6 +27,7 @@ from rwf.models.gaussian import GaussianModel
 from rwf.uncertainty.variance_function import VarianceFunction
 
 ROWS_AT_ONCE = 2**19  # rows that are predicted together: sorting them by place pays for many
+GROUP_BYTES = 2**28  # memory for the features of groups that are left out together
 STEPS = 4  # steps of the fixed point when variances are found again
 
 
@@ -119,14 +121,33 @@ class TreeModel(GaussianModel):
         return mean, function + lacking, self._noise_at(X), support
 
     def leave_one_out(self, rows: Block) -> Prediction:
+        if rows.groups is None:
+            return self._leave_one_out(rows)
+        size = max(GROUP_BYTES // (8 * self.tree.n_features), 1)
+        return Prediction.in_parts(rows, size, self._leave_one_out)
+
+    def _leave_one_out(self, rows: Block) -> Prediction:
+        """Of rows in any number, or of groups whose features fit into memory, or of one group."""
         lacking, support = self._lacking(rows.X)
         noise, v = self._noise_at(rows.X), self.relative_noise(rows.X)
         weights = rows.weights * self.hyperparameters.weight(self.n_rows)
         mean, variance = np.empty((2, len(rows), self.n_outputs))
+        large = rows.groups is not None and 8 * self.tree.n_features * len(rows) > GROUP_BYTES
         for output, t in enumerate(self.fits):
-            p = t.posterior.leave_one_out(rows.X, rows.y[:, output], weights, v)
+            if large:
+                p = self._without(rows, output).predict(rows.X, v)
+            else:
+                y = rows.y[:, output]
+                p = t.posterior.leave_out(rows.X, y, weights, v, rows.groups)
             mean[:, output], variance[:, output] = p.mean, p.variance
         return Prediction(mean, np.maximum(variance - noise, 0.0) + lacking, noise, support)
+
+    def _without(self, rows: Block, output: int) -> TreePosterior:
+        """The posterior of all other rows: one more factorisation."""
+        w, posterior = self.hyperparameters.weight(self.n_rows), self.fits[output].posterior
+        others = self.statistics - self.collect(replace(rows, groups=None), self.noise)
+        moments = others.tempered(w * others.n)
+        return moments.posterior(output, posterior.prior_variances, posterior.noise_variance)
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         own = self._lacking(X)[0] + (self._noise_at(X) if noise else 0.0)

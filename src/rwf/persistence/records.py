@@ -13,6 +13,7 @@ from rwf.features.inducing import HatMixture, NystromFeatures
 from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import WaveletFeatures
+from rwf.fit.groups import GroupScores
 from rwf.fit.pipeline import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
@@ -96,7 +97,7 @@ PRIORS = (
     Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,
 )  # fmt: skip
 LEARNED = (LearnedFeatures, LearnedLattice)
-REPORTS = (Trial, FitReport, Score, Scores)
+REPORTS = (Trial, GroupScores, FitReport, Score, Scores)
 TABLES = (NumberColumn, CategoryColumn, TableSchema)
 
 MODEL_FILE = Registry(

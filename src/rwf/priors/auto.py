@@ -99,6 +99,7 @@ def _is_field(d: int, config: FitConfig) -> bool:
         and config.n_components is None
         and config.neighbors is not None
         and config.noise != "heteroscedastic"
+        and not config.grouped
     )
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rwf._types import Array
+from rwf.data.holdout import scored_rows
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
@@ -31,6 +32,8 @@ Neighbors = Literal["auto"] | int | None
 SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
 CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
+
+NOT_FOR_GROUPS = ("field",)  # priors whose models cannot leave whole groups out
 
 TRENDS: dict[str, tuple[Family, ...]] = {
     "linear": (ConstantFamily(), LinearFamily()),
@@ -53,6 +56,7 @@ class FitConfig:
     log_skewed: bool
     n_trials: int
     max_iter: int
+    grouped: bool = False  # whether rows come in groups
 
     @property
     def ard(self) -> bool:
@@ -78,8 +82,8 @@ class LearningTask:
 
     @cached_property
     def scored(self) -> Block:
-        """At most SAMPLE_ROWS of the known rows, for leave-one-out errors."""
-        return some_rows(self.known, SAMPLE_ROWS, self.rng)
+        """At most SAMPLE_ROWS of the known rows, for leave-one-out errors; groups are whole."""
+        return scored_rows(self.known, SAMPLE_ROWS, self.rng)
 
     @property
     def trend(self) -> Sequence[Family]:
@@ -129,6 +133,11 @@ class Prior(ABC):
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         """The prior to use for n rows of d columns, after its constraints are checked."""
+        if config.grouped and self.name in NOT_FOR_GROUPS:
+            raise ValueError(
+                f"prior={self.name!r} predicts from the nearest rows and cannot leave groups or "
+                "blocks out: use prior='auto' with groups= or blocks=."
+            )
         if config.solver not in self.solvers:
             raise ValueError(
                 f"solver={config.solver!r} is for prior='auto' or 'multiscale' and up to "
@@ -163,7 +172,7 @@ def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> M
     model = calibrate(model, task.scored)
     if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
         return model
-    known = some_rows(task.known, CALIBRATION_ROWS, task.rng)
+    known = scored_rows(task.known, CALIBRATION_ROWS, task.rng)
     local = calibrate_locally(model, known, task.rng)
     if local is None:
         return model

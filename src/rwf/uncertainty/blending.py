@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import softmax
 
 from rwf._types import Array, IntArray
+from rwf.data.holdout import standard_error
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
@@ -134,28 +135,31 @@ class OutputBlend:
 
     def update(self, X: Array, y: Array) -> OutputBlend:
         """The blend with further rows; kernel and experts stay."""
+        groups = self.gp.groups
+        if groups is not None:  # every further row is a group
+            more = groups.max(initial=-1) + 1 + np.arange(len(X))
+            groups = np.concatenate([groups, more])
         gp = replace(
             self.gp,
             X=np.concatenate([self.gp.X, X]),
             values=np.concatenate([self.gp.values, y - self.center]),
+            groups=groups,
         )
         return replace(self, gp=gp, squares=_leave_one_out_squares(gp))
 
     def empty(self) -> OutputBlend:
         """The blend with no rows stored."""
-        gp = replace(self.gp, X=self.gp.X[:0], values=self.gp.values[:0])
-        return replace(self, gp=gp, squares=self.squares[:0])
+        return replace(self, gp=self.gp.part(slice(0)), squares=self.squares[:0])
 
     def predict(self, X: Array, model: Marginals) -> Marginals:
         """The blended prediction of y, from the model's, both with noise."""
         if len(self.gp.X) < FEWEST_ROWS:
             return model
-        most = max(expert.scale.nearby for expert in self.experts)
         mean, variance = np.empty((2, len(X)))
         for start in range(0, len(X), BLOCK_ROWS):
             its = slice(start, start + BLOCK_ROWS)
             own = Marginals(model.mean[its], model.variance[its])
-            part = _expert_inputs(self.gp, self.center, self.squares, X[its], own, most)
+            part = _expert_inputs(self.gp, self.center, self.squares, X[its], own, self._most)
             both = part.average(self.experts)
             mean[its], variance[its] = both.mean, both.variance
         return Marginals(mean, variance)
@@ -164,10 +168,24 @@ class OutputBlend:
         """The blended leave-one-out predictions of stored rows, from the model's."""
         if len(self.gp.X) <= FEWEST_ROWS:
             return model
-        own = self.gp.leave_one_out(rows)
+        distances, near = self.gp.nearest_others(rows, self._most)
+        return self._blended(model, self.gp.leave_one_out(rows), distances, near)
+
+    def leave_groups_out(self, X: Array, groups: IntArray, model: Marginals) -> Marginals:
+        """The same for rows X, each from stored rows of other groups than its own."""
+        if len(self.gp.X) <= FEWEST_ROWS:
+            return model
+        distances, near = self.gp.nearest_elsewhere(X, groups, self._most)
+        return self._blended(model, self.gp.leave_groups_out(X, groups), distances, near)
+
+    @property
+    def _most(self) -> int:
+        return max(expert.scale.nearby for expert in self.experts)
+
+    def _blended(
+        self, model: Marginals, own: Marginals, distances: Array, near: IntArray
+    ) -> Marginals:
         own = replace(own, mean=self.center + own.mean)
-        most = max(expert.scale.nearby for expert in self.experts)
-        distances, near = self.gp.nearest_others(rows, most)
         return ExpertInputs(model, own, distances, self.squares[near]).average(self.experts)
 
 
@@ -186,24 +204,27 @@ def learn_output_blend(
     unseen: Marginals,
     rng: np.random.Generator,
     n_neighbors: int = NEIGHBORS,
+    groups: IntArray | None = None,
 ) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
     Of all rows X and y, ``held`` are held out, and ``unseen`` the model's predictions of these.
+    Whole groups are held out, if there are groups.
     """
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None
     center = float(y.mean())
-    gp = learn_vecchia_gp(X, y - center, rng, n_neighbors)
+    gp = learn_vecchia_gp(X, y - center, rng, n_neighbors, groups)
     # Held-out values would leak through the leave-one-out errors of the rows around them.
     kept = np.delete(np.arange(len(y)), held)
-    others = replace(gp, X=X[kept], values=gp.values[kept])
+    others = gp.part(kept)
     squares = _leave_one_out_squares(others)
     given = _expert_inputs(others, center, squares, X[held], unseen, max(NEARBY))
     experts = _experts(given, y[held])
     both = given.average(experts)
     gains = _log_density(y[held], both) - _log_density(y[held], unseen)
-    if not experts or gains.mean() < STANDARD_ERRORS * gains.std() / np.sqrt(len(gains)):
+    error = standard_error(gains, None if groups is None else groups[held])
+    if not experts or gains.mean() < STANDARD_ERRORS * error:
         return None
     blend = OutputBlend(gp, center, _leave_one_out_squares(gp), experts, float(gains.mean()))
     return LearnedBlend(blend, both)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import numpy as np
 
 from rwf._types import Array
+from rwf.data.holdout import standard_error
 from rwf.data.rows import Block, Rows
 from rwf.inference.optimize import Progress
 from rwf.inference.posterior import normal_log_density
@@ -71,7 +72,7 @@ class AutomaticNoise:
             return model
         noise, promised = _learn(_Errors.of(model, task.scored), task)
         # Passes over all rows are expensive; if the errors promise nothing, none is made.
-        if _is_clear(promised, noise):
+        if _is_clear(promised, noise, model.unbiased_rows(task.scored)):
             model = _better(task.model, _refitted(noise, task), task.scored)
         task.progress(f"noise {'constant' if model.noise is None else 'heteroscedastic'}")
         return model
@@ -139,10 +140,10 @@ def _learn(found: _Errors, task: NoiseTask[M]) -> tuple[VarianceFunction, Array]
     return noise.relative(rows), (after - before).sum(axis=1)
 
 
-def _is_clear(gain: Array, noise: VarianceFunction) -> bool:
+def _is_clear(gain: Array, noise: VarianceFunction, rows: Block) -> bool:
     """Whether log densities rise by more than a standard error and the parameters' share."""
     gain = gain - len(noise.weights) / len(gain)
-    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+    return bool(gain.mean() > standard_error(gain, rows.groups))
 
 
 def _better(plain: M, varying: M, scored: Block) -> M:
@@ -151,4 +152,5 @@ def _better(plain: M, varying: M, scored: Block) -> M:
     a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
     if b.squared > WORSE * a.squared:
         return plain
-    return varying if _is_clear(b.log_densities - a.log_densities, varying.noise) else plain
+    gain = b.log_densities - a.log_densities
+    return varying if _is_clear(gain, varying.noise, b.rows) else plain

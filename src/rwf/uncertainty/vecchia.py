@@ -47,6 +47,7 @@ RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3
 
 TREE_COLUMNS = 16  # up to which a k-d tree is used; with more, brute force is ten times as fast
 LARGEST_INPUT = 1e100  # in length-scales: κ is zero long before, and squares do not overflow
+SMALL_GROUP = 64  # rows of a group among which neighbors are found in one query for all groups
 ROWS_AT_ONCE = 2048  # rows of one task in the thread pool: far more work than its overhead
 
 
@@ -85,6 +86,13 @@ class VecchiaGP:
     X: Annotated[Array, "n d"]  # inputs, shape (n, d)
     values: Annotated[Array, "n"]  # shape (n,), of mean zero
     n_neighbors: int = NEIGHBORS  # most neighbors of a row
+    # the groups of rows; those of one group are not each other's neighbors. None without groups
+    groups: Annotated[IntArray, "n"] | None = None
+
+    def part(self, which: IntArray | slice) -> VecchiaGP:
+        """The process with some of its rows."""
+        groups = None if self.groups is None else self.groups[which]
+        return replace(self, X=self.X[which], values=self.values[which], groups=groups)
 
     @cached_property
     def _U(self) -> Array:
@@ -110,12 +118,34 @@ class VecchiaGP:
         return np.asarray(distances), np.asarray(near, dtype=np.intp)
 
     def nearest_others(self, rows: IntArray, k: int) -> tuple[Array, IntArray]:
-        """As :meth:`nearest`, of training rows and without the rows themselves."""
+        """As :meth:`nearest`, of training rows and without the rows themselves, or their groups."""
+        if self.groups is not None:
+            return self.nearest_elsewhere(self.X[rows], self.groups[rows], k)
         distances, near = self.nearest(self.X[rows], k + 1)
         own = near == rows[:, None]
         # Among more than k coincident rows a row may not be found itself: then drop the last one.
         own[~own.any(axis=1), -1] = True
         return distances[~own].reshape(len(rows), -1), near[~own].reshape(len(rows), -1)
+
+    def nearest_elsewhere(self, X: Array, groups: IntArray, k: int) -> tuple[Array, IntArray]:
+        """As :meth:`nearest`, among training rows of other groups than those of the rows X."""
+        assert self.groups is not None
+        codes, counts = np.unique(self.groups, return_counts=True)
+        k = min(k, len(self.X) - int(counts.max()))
+        distances, near = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.intp)
+        size = dict(zip(codes.tolist(), counts.tolist(), strict=True))
+        few = np.array([size.get(code, 0) <= SMALL_GROUP for code in groups.tolist()], dtype=bool)
+        if few.any():
+            far, found = self.nearest(X[few], k + SMALL_GROUP)
+            own = self.groups[found] == groups[few, None]
+            first = np.argsort(own, axis=1, kind="stable")[:, :k]
+            distances[few] = np.take_along_axis(far, first, axis=1)
+            near[few] = np.take_along_axis(found, first, axis=1)
+        for code in np.unique(groups[~few]):
+            its, others = np.flatnonzero(groups == code), np.flatnonzero(self.groups != code)
+            distances[its], found = self.part(others).nearest(X[its], k)
+            near[its] = others[found]
+        return distances, near
 
     def predict(self, X: Array) -> Marginals:
         """Mean and variance of the values at rows, the nugget included."""
@@ -126,6 +156,11 @@ class VecchiaGP:
         return self._condition_on(
             lambda its: self.nearest_others(rows[its], self.n_neighbors)[1], self.X[rows]
         )
+
+    def leave_groups_out(self, X: Array, groups: IntArray) -> Marginals:
+        """Predictions at rows X from training rows of other groups."""
+        near = self.nearest_elsewhere(X, groups, self.n_neighbors)[1]
+        return self._condition_on(lambda its: near[its], X)
 
     def _condition_on(self, neighbors: Callable[[slice], IntArray], X: Array) -> Marginals:
         from rwf.uncertainty import _vecchia
@@ -161,15 +196,19 @@ class VecchiaGP:
 
 
 def learn_vecchia_gp(
-    X: Array, values: Array, rng: np.random.Generator, n_neighbors: int = NEIGHBORS
+    X: Array,
+    values: Array,
+    rng: np.random.Generator,
+    n_neighbors: int = NEIGHBORS,
+    groups: IntArray | None = None,
 ) -> VecchiaGP:
     """All parameters that maximise the density of target rows given their neighbors.
 
-    There are two or more rows, whose values have mean zero.
+    There are two or more rows, whose values have mean zero. Neighbors are in other groups.
     """
     d, order = X.shape[1], rng.permutation(len(X))
     spread = float(values.std()) or 1.0
-    unit = VecchiaGP(MaternKernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors)
+    unit = VecchiaGP(MaternKernel(1, np.ones(d), 1.0, 1.0), X, values / spread, n_neighbors, groups)
     farthest = unit.nearest(X[order[: TARGETS_BY_FRACTION[1]]], n_neighbors + 1)[0][:, -1]
     length = FIRST_LENGTH * float(farthest.mean()) or 1.0
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
@@ -186,7 +225,7 @@ def learn_vecchia_gp(
             learned = [_maximized(gp, _targets(gp, order), bounds) for gp in near]
     kernel = max(learned, key=lambda pair: pair[1])[0].kernel
     found = replace(kernel, amplitude=kernel.amplitude * spread**2)
-    return VecchiaGP(found, X, values, n_neighbors)
+    return VecchiaGP(found, X, values, n_neighbors, groups)
 
 
 def _maximized(
@@ -208,15 +247,18 @@ def _maximized(
 
 def _targets(gp: VecchiaGP, order: IntArray) -> tuple[IntArray, IntArray]:
     """Target rows and their neighbors, among all rows and among the first of a random order."""
-    rows, neighbors = [], []
+    rows: list[IntArray] = []
+    neighbors: list[IntArray] = []
     affordable = max(MOST_TARGETS // gp.X.shape[1], 1)
     for fraction, most in TARGETS_BY_FRACTION.items():
         among = order[: len(order) // fraction]
         if fraction == 1 or len(among) > gp.n_neighbors:
-            part = replace(gp, X=gp.X[among], values=gp.values[among])
+            part = gp.part(among)
             first = np.arange(min(most, affordable, len(among)))
-            rows.append(among[first])
-            neighbors.append(among[part.nearest_others(first, gp.n_neighbors)[1]])
+            near = part.nearest_others(first, gp.n_neighbors)[1]
+            if fraction == 1 or near.shape[1] == neighbors[0].shape[1]:  # else a group has them all
+                rows.append(among[first])
+                neighbors.append(among[near])
     return np.concatenate(rows), np.concatenate(neighbors)
 
 

@@ -132,6 +132,7 @@ class TableSchema:
     columns: tuple[NumberColumn | CategoryColumn, ...]  # the inputs
     target: str | None  # the column of y; None if it is not known
     weight: str | None = None  # the column that says how many times a row counts
+    group: str | None = None  # the column of groups, which are held out together; no input
 
     @cached_property
     def names(self) -> tuple[str, ...]:

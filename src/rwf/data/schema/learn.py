@@ -36,12 +36,13 @@ def learn_schema(
     features: Sequence[str] | None = None,
     weight: str | None = None,
     missing: Missing = "error",
+    group: str | None = None,
 ) -> TableSchema:
     """Learn the columns: in one pass, if some are categorical or missing values are replaced."""
     if missing not in ("error", "impute"):
         raise ValueError(f"missing={missing!r} is unknown: use 'error' or 'impute'.")
     schema, where = files[0].schema, str(files[0].path)
-    names = _chosen(schema.names, where, target, features, weight)
+    names = _chosen(schema.names, where, target, features, weight, group)
     for name in [target, *([] if weight is None else [weight])]:
         if kind_of(schema.field(name).type) != "number":
             raise ValueError(
@@ -49,7 +50,7 @@ def learn_schema(
                 f"{'the target' if name == target else 'weights'} must be numbers."
             )
     columns = tuple(_draft(name, schema.field(name).type, where) for name in names)
-    draft = TableSchema(columns, target, weight)
+    draft = TableSchema(columns, target, weight, group)
     for file in files[1:]:
         draft.check(file, targets=True)
     if missing == "error" and not draft.categorical:
@@ -63,19 +64,22 @@ def _chosen(
     target: str,
     features: Sequence[str] | None,
     weight: str | None,
+    group: str | None,
 ) -> Sequence[str]:
     """The input columns."""
-    others = [target, *([] if weight is None else [weight])]
+    others = [target, *(name for name in (weight, group) if name is not None)]
     require_columns([*others, *(features or ())], present, where)
-    if target == weight:
-        raise NoSuchColumnError(f"column {target!r} cannot be both the target and the weights.")
+    if len(set(others)) < len(others):
+        raise NoSuchColumnError(
+            f"the target, weights and groups must be different columns, not {listed(others)}."
+        )
     if features is None:
         return inputs_among(present, others, None, where)
     used = [name for name in features if name in others]
     if used or len(set(features)) < len(features) or not features:
         raise NoSuchColumnError(
-            f"the features {listed(features)} must be different columns, without the target "
-            "and the weights."
+            f"the features {listed(features)} must be different columns, without the target, "
+            "the weights and the groups."
         )
     return features
 

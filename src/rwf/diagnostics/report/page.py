@@ -17,11 +17,13 @@ from rwf.diagnostics.inspection import Inspection
 from rwf.diagnostics.report.evaluation import COVERED, Evaluation
 from rwf.diagnostics.report.figures import Picture, pictures
 from rwf.diagnostics.report.style import STYLE
-from rwf.diagnostics.scores import Scores
+from rwf.diagnostics.scores import Score, Scores
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
+    from rwf.fit.groups import GroupScores
 
+SCORE_COLUMNS = ("predictor", "RMSE", "NLL", "95 % coverage")
 METRIC_NAMES = {
     "rmse": "RMSE",
     "crps": "CRPS",
@@ -126,6 +128,10 @@ def _scores(found: Evaluation, inside: Inspection) -> str:
     if inside.scores is not None:
         when = f"When the model was fitted: {inside.scores.method}, {inside.scores.n_rows:,} rows"
         parts.append(_score_table(when, inside.scores))
+    if inside.group_scores is not None:
+        by_group = inside.group_scores
+        when = f"When the model was fitted: leave-group-out, {by_group.n_groups:,} groups"
+        parts.append(_table(when, SCORE_COLUMNS, [_score_line("model", by_group)]))
     lines = [(METRIC_NAMES[name], _number(value)) for name, value in found.metrics.items()]
     parts.append(
         _table("All scores of the model on these rows, unweighted", ("score", "value"), lines)
@@ -134,10 +140,11 @@ def _scores(found: Evaluation, inside: Inspection) -> str:
 
 
 def _score_table(caption: str, scores: Scores) -> str:
-    lines = [
-        (name, _number(s.rmse), _number(s.nll), f"{s.coverage:.1%}") for name, s in scores.lines
-    ]
-    return _table(caption, ("predictor", "RMSE", "NLL", "95 % coverage"), lines)
+    return _table(caption, SCORE_COLUMNS, [_score_line(*line) for line in scores.lines])
+
+
+def _score_line(name: str, s: Score | GroupScores) -> tuple[str, ...]:
+    return name, _number(s.rmse), _number(s.nll), f"{s.coverage:.1%}"
 
 
 def _coverage(found: Evaluation) -> str:

@@ -66,6 +66,17 @@ class TreeMoments:
             self.log_volume + other.log_volume,
         )
 
+    def __sub__(self, other: TreeMoments) -> TreeMoments:
+        """The moments without some of the rows, on the same tree."""
+        return TreeMoments(
+            self.tree,
+            self.grams - other.grams,
+            self.Zty - other.Zty,
+            self.yty - other.yty,
+            self.n - other.n,
+            self.log_volume - other.log_volume,
+        )
+
     def tempered(self, effective_rows: float) -> TreeMoments:
         """The moments with every row counted less, so that all count as so many, or as they are."""
         w = effective_rows / max(self.n, 1e-300)

@@ -13,7 +13,7 @@ from rwf.inference.multifrontal.atom_tree import AtomTree
 from rwf.inference.multifrontal.cells import SortedRows
 from rwf.inference.multifrontal.elimination import factor_tree
 from rwf.inference.multifrontal.factor import TreeFactor
-from rwf.inference.posterior import Marginals, WeightPosterior
+from rwf.inference.posterior import LeftOut, Marginals, WeightPosterior
 from rwf.linalg.dense import EPSILON, call
 from rwf.linalg.threads import in_parallel
 
@@ -98,6 +98,13 @@ class TreePosterior(WeightPosterior):
     ) -> Marginals:
         """Marginals of training rows as if each were unseen, without a refit."""
         return self.unseen(self.predict(X, with_noise=False), y, weights, noise)
+
+    def leave_group_out(
+        self, X: Array, y: Array, weights: Array, noise: Array | float = 1.0
+    ) -> LeftOut:
+        """All rows of a group as if none of them were seen, without a refit."""
+        mean = self.tree.times(X, self.mean[:, None])[:, 0]
+        return self.unseen_group(mean, self.covariance(X), y, weights, noise)
 
     def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
         """Draws of w, shape (p, count); each is a whole function z(·)ᵀw."""

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from rwf._types import Array, IntArray
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Marginals, Posterior
+from rwf.inference.posterior import LeftOut, Marginals, Posterior
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,14 @@ class Mixture:
         )
         shares = np.exp(log_density.min(axis=0) - log_density)
         return _mixed(left, shares / shares.sum(axis=0))
+
+    def leave_group_out(self, Z: Array, y: Array, weights: Array) -> LeftOut:
+        """All rows of a group as if unseen: a draw's share is ∝ 1/p(y | other rows, draw)."""
+        left = [p.leave_group_out(Z[:, c], y, weights) for c, p in self._parts()]
+        surprise = -np.array([part.log_density for part in left])
+        shares = softmax(surprise)
+        both = _mixed([part.y for part in left], np.tile(shares[:, None], len(y)))
+        return LeftOut(both, np.log(len(left)) - float(logsumexp(surprise)))
 
     def sample_weights(self, count: int, rng: np.random.Generator) -> Array:
         """Draws of w, shape (u, count): a draw of the sampler, then its Gaussian."""

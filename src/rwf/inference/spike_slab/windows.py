@@ -20,7 +20,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, block_rows
 from rwf.inference.moments import Moments
-from rwf.inference.posterior import Marginals
+from rwf.inference.posterior import Marginals, runs
 from rwf.inference.spike_slab.chain import LONGEST
 from rwf.inference.spike_slab.dense import Smooth
 from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
@@ -137,6 +137,8 @@ class WindowedMixture:
 
     def leave_one_out(self, rows: Block) -> Marginals:
         """Predictions of training rows as if each were unseen, by the window that each is in."""
+        if rows.groups is not None:
+            return self._leave_groups_out(rows, rows.groups)
         mean, variance, best = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
         for index, which, share, Z in self._pieces(rows.X):
             y, weights = rows.y[which, 0], rows.weights[which]
@@ -144,6 +146,23 @@ class WindowedMixture:
             more = share > best[which]
             used = which[more]
             best[used], mean[used], variance[used] = share[more], p.mean[more], p.variance[more]
+        return Marginals(mean, variance)
+
+    def _leave_groups_out(self, rows: Block, groups: IntArray) -> Marginals:
+        """The same with all rows of a group unseen, those in the margins of a window included."""
+        mean, variance, best = np.zeros((3, len(rows)))
+        x = rows.X[:, 0]
+        for window, mixture in zip(self.windows, self.mixtures, strict=True):
+            inside = np.flatnonzero((x >= window.low) & (x <= window.high))
+            inside = inside[np.argsort(groups[inside], kind="stable")]
+            for run in runs(groups[inside]):
+                its = inside[run]
+                Z = np.asarray(window.fit.features(rows.X[its]), dtype=np.float64)
+                p = mixture.leave_group_out(Z, rows.y[its, 0], rows.weights[its]).y
+                share = window.share(x[its])
+                more = share > best[its]
+                used = its[more]
+                best[used], mean[used], variance[used] = share[more], p.mean[more], p.variance[more]
         return Marginals(mean, variance)
 
     def covariance(self, X: Array) -> Array:

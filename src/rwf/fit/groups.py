@@ -1,0 +1,127 @@
+"""What leaving groups out says about a fit: predictions of every row, and scores of every group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from rwf._types import Array, IntArray
+from rwf.data.rows import Block
+from rwf.inference.posterior import normal_log_density
+from rwf.models.base import Model
+
+LEVEL = 0.95  # probability of the intervals whose coverage is scored
+
+
+@dataclass(frozen=True)
+class GroupScores:
+    """Scores of rows that were predicted without their groups, in the units of y.
+
+    Args:
+        n_groups: how many groups there are.
+        rmse: root-mean-square error.
+        nll: negative log density per row, in nats.
+        coverage: share of the targets within their 95 % intervals.
+    """
+
+    n_groups: int
+    rmse: float
+    nll: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class GroupPredictions:
+    """Training rows, each predicted as if none of the rows of its group had been seen.
+
+    Hyperparameters are those of the fit to all rows. Rows are in the order given to ``fit``;
+    arrays have shape (n,), or (n, k) for several outputs.
+
+    Args:
+        mean: predictive means.
+        std: predictive standard deviations, noise included.
+        y: the targets.
+        groups: the label of every row's group, shape (n,).
+        weights: how many times every row counts, shape (n,).
+    """
+
+    mean: Array
+    std: Array
+    y: Array
+    groups: NDArray[np.generic]
+    weights: Array
+
+    @property
+    def labels(self) -> NDArray[np.generic]:
+        """The label of every group, in the order of the scores by group, shape (G,)."""
+        return self._coded[0]
+
+    @cached_property
+    def _coded(self) -> tuple[NDArray[np.generic], IntArray]:
+        labels, codes = np.unique(self.groups, return_inverse=True)
+        return labels, codes
+
+    @cached_property
+    def scores(self) -> GroupScores:
+        """The scores of all rows together."""
+        return GroupScores(
+            len(self.labels),
+            float(np.sqrt(np.average(self._squares, weights=self.weights))),
+            float(np.average(self._surprises, weights=self.weights)),
+            float(np.average(self._covered, weights=self.weights)),
+        )
+
+    @property
+    def rmse(self) -> Array:
+        """Root-mean-square error of every group, shape (G,)."""
+        return np.sqrt(self._by_group(self._squares))
+
+    @property
+    def nll(self) -> Array:
+        """Negative log density per row of every group, in nats, shape (G,)."""
+        return self._by_group(self._surprises)
+
+    @property
+    def coverage(self) -> Array:
+        """Share of every group's targets within their 95 % intervals, shape (G,)."""
+        return self._by_group(self._covered)
+
+    def _by_group(self, values: Array) -> Array:
+        codes = self._coded[1]
+        total = np.bincount(codes, self.weights)
+        with np.errstate(invalid="ignore"):  # a group of no weight has no score
+            means: Array = np.bincount(codes, self.weights * values) / total
+        return means
+
+    @property
+    def _squares(self) -> Array:
+        squares: Array = _per_row((self.y - self.mean) ** 2).mean(axis=1)
+        return squares
+
+    @property
+    def _surprises(self) -> Array:
+        density = _per_row(normal_log_density(self.y - self.mean, self.std**2))
+        surprises: Array = -density.sum(axis=1)
+        return surprises
+
+    @property
+    def _covered(self) -> Array:
+        inside = np.abs(self.y - self.mean) <= ndtri(0.5 + LEVEL / 2) * self.std
+        share: Array = _per_row(inside.astype(np.float64)).mean(axis=1)
+        return share
+
+
+def _per_row(values: Array) -> Array:
+    return values.reshape(len(values), -1)
+
+
+def leave_groups_out(model: Model, rows: Block, labels: NDArray[np.generic]) -> GroupPredictions:
+    """Predict all rows, which are in the units of the data, without their groups."""
+    units = model.units
+    p = model.leave_one_out(units.rows(rows))
+    mean, std = units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale
+    return GroupPredictions(mean, std, rows.y, labels, rows.weights)
