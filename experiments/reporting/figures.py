@@ -44,7 +44,7 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
 }
 """Name, colour and marker of the methods that figures show; the colours are Okabe and Ito's."""
 
-MAPPED: Mapping[str, Run] = {"terrain": Run("dem_jacksboro-block", "rwf-second", 0)}
+MAPPED: Mapping[str, Run] = {"terrain": Run("dem_jacksboro-block", "rwf", 0)}
 """The runs that have a map, by the suite that has their row, and by the name of the figure."""
 
 

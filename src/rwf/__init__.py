@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.persistence import load
-    from rwf.priors import Adaptive, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
+    from rwf.priors import (
+        Adaptive,
+        Field,
+        Fourier,
+        Multiscale,
+        Nystrom,
+        RandomFeatures,
+        SpikeSlab,
+    )
     from rwf.theory import required_features, stationarity_index
     from rwf.wavelets import (
         Cliff,
@@ -45,6 +53,7 @@ _HOMES = {
     "RFFRegressor": "rwf.estimators.fourier",
     "RandomFeatures": "rwf.priors",
     "Nystrom": "rwf.priors",
+    "Field": "rwf.priors",
     "Multiscale": "rwf.priors",
     "Adaptive": "rwf.priors",
     "SpikeSlab": "rwf.priors",
@@ -84,6 +93,7 @@ __all__ = [
     "ComplexMorlet",
     "Daubechies",
     "ExpectedKernel",
+    "Field",
     "Fourier",
     "GaussianDerivative",
     "Haar",

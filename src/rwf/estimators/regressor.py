@@ -28,6 +28,9 @@ class RWFRegressor(FeatureRegressor):
 
     - ``"nystrom"``: the GP of infinitely many Mexican hats, with learned roughness, on inducing
       rows. Exact with as many inducing rows as rows, the default up to 3000.
+    - ``"field"``: a coarse multiscale lattice, and kriging (a nearest-neighbour GP) of what it
+      leaves, blended and calibrated by the distance to data. Up to three input columns; the model
+      stores its training rows.
     - ``"multiscale"``: a lattice of local atoms, octave after octave, with prior variances learned
       over scale and place. Up to three input columns.
     - ``"adaptive"``: few atoms, resampled to where the signal is. Up to three input columns.
@@ -41,6 +44,7 @@ class RWFRegressor(FeatureRegressor):
     nystrom             n up to 3000; beyond, 2500, or 5000 if the noise is very small
     multiscale          n, within 100 and 2000; on the multifrontal solver n, n/2 or n/4
                         for 1, 2 or 3 input columns, at most 250 000, 100 000 or 20 000
+    field               n/4, within 50 and 16 000
     adaptive            n/4, within 50 and 500
     spike_slab          sampled
     random_features     n, within 100 and 2000
@@ -49,18 +53,19 @@ class RWFRegressor(FeatureRegressor):
     Args:
         n_components: feature columns; ``None`` for the defaults above.
         prior: a name, a prior object such as ``RandomFeatures(wavelet="morlet")``, or "auto":
-            "nystrom" for four or more input columns; for fewer, whichever of the first four
+            "nystrom" for four or more input columns; "field" for more than 20 000 rows of two or
+            three, and from 1000 on unless they are smooth or mostly noise; else, whichever prior
             predicts held-out rows best.
         solver: "dense", with one Gram matrix; "multifrontal", which solves a hundred thousand
             local atoms in seconds, for the multiscale prior; or "auto", multifrontal for more than
-            8000 columns, or 20 000 rows of one or two input columns.
+            8000 columns, or 20 000 rows of one or two input columns. A field uses it.
         metric: "isotropic", one length-scale for all columns; "ard", one per column; "full", which
-            also learns which columns act together (Nyström prior only; else "ard"); or "auto":
-            "full" for more than 3000 rows of 4 to 16 columns, else "ard".
+            also learns which columns act together (Nyström and field priors; else "ard"); or
+            "auto": "full" for fields and for more than 3000 rows of 4 to 16 columns, else "ard".
         neighbors: blend the model with the nearest-neighbour (Vecchia) GP of so many rows, if that
             clearly improves the log-likelihood of held-out rows. Such a model stores its training
             rows. "auto" tries 16 with the Nyström prior, in four or more columns and for up to
-            100 000 rows in memory; ``None`` never does.
+            100 000 rows in memory; ``None`` never does, and excludes fields.
         trend: "linear", "constant" or "none".
         noise: "constant", "heteroscedastic" for a variance that changes with x, or "auto", which
             chooses by leave-one-out densities for up to three columns and is "constant" for more.
