@@ -17,9 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from typer.testing import CliRunner
 
 import rwf
 from rwf import cli
+from rwf.cli.app import app
 from rwf.diagnostics.scores import linear_prediction
 from rwf.estimators.table import TableModel
 
@@ -544,3 +546,24 @@ def test_the_commands_of_the_page_about_them_run(work, command):
     assert rwf.load("winter.rwf").regressor.model_.n_rows == 150
     for command_name in ("fit", "predict", "update", "merge", "inspect", "report"):
         assert f"`{command_name}`" in page
+
+
+def test_groups_are_held_out_and_their_scores_printed(tmp_path):
+    rng = np.random.default_rng(0)
+    who, x = np.repeat(np.arange(12), 6), rng.normal(size=72)
+    lines = [f"{a},{np.sin(a) + 0.3 * (g % 3)},site {g}" for a, g in zip(x, who, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y,site", *lines]), encoding="utf-8")
+    given = [str(tmp_path / "rows.csv"), "--target", "y", "--groups", "site", "--quiet"]
+    given += ["--prior", "multiscale", "--out", str(tmp_path / "model.rwf")]
+    result = CliRunner().invoke(app, ["fit", *given, "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [column["name"] for column in told["columns"]] == ["x"]
+    assert told["group_scores"]["n_groups"] == 12
+    assert told["scores"]["method"] == "hold-out of every fifth group"
+    assert told["scores"]["n_rows"] == 18
+    shown = CliRunner().invoke(app, ["fit", *given, "--force", "--validate", "none"])
+    assert "leave-group-out, 12 groups" in shown.stdout
+    model = rwf.load(tmp_path / "model.rwf")
+    assert model.schema.group == "site"
+    assert np.isfinite(model.predict(tmp_path / "rows.csv")).all()

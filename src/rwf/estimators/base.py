@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
-from rwf.data.rows import Block, repeated_share
+from rwf.data.rows import Block, distinct, repeated_share
 from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
 from rwf.estimators.grouping import Blocks, Grouping, Groups
@@ -170,7 +170,7 @@ class FeatureRegressor(FittedRegressor):
         inputs = None if grouping is None else grouping.inputs_of(X, y, sample_weight)
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True, inputs=inputs)
         self._by_name = names_of(y) is not None or inputs is not None
-        self._left_out = None
+        self._forget_groups()
         rng, prior = generator(self.random_state), self._prior()
         if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.
@@ -208,9 +208,14 @@ class FeatureRegressor(FittedRegressor):
         self._left_out = replace(found, **squeezed)
         return model, replace(report, group_scores=found.scores)
 
+    def _forget_groups(self) -> None:
+        """Drop the predictions without groups, which are not those of another fit or more rows."""
+        vars(self).pop("_left_out", None)
+
     def _warn_if_repeated(self, rows: Block) -> None:
-        share = repeated_share(rows.X)
-        if rows.X.shape[1] > 1 and share > MANY_REPEATED:
+        # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
+        share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
+        if share > MANY_REPEATED:
             warnings.warn(
                 f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
                 "rows say little about new inputs, and choices and intervals may be too "
@@ -245,7 +250,7 @@ class FeatureRegressor(FittedRegressor):
             neighbors = None if config.neighbors == "auto" else config.neighbors
             return self._fit(X, y, sample_weight, replace(config, neighbors=neighbors))
         rows, single = check_data(self, X, y, sample_weight, reset=False)
-        self._left_out = None
+        self._forget_groups()
         if rows.n_outputs != self.model_.n_outputs or single != self._single_output:
             raise ValueError(
                 f"y has {rows.n_outputs} output(s), {'one' if single else 'two'}-dimensional, but "
@@ -264,14 +269,16 @@ class FeatureRegressor(FittedRegressor):
         """A copy with the same features and units and no rows, for ``partial_fit``."""
         check_is_fitted(self)
         blank = copy.copy(self)
-        blank.model_, blank._left_out = self.model_.empty(), None
+        blank.model_ = self.model_.empty()
+        blank._forget_groups()
         return blank
 
     def merge(self, other: Self) -> Self:
         """Add the rows of a model with the same features, such as :meth:`empty_copy` makes."""
         check_is_fitted(self)
         check_is_fitted(other)
-        self.model_, self._left_out = self.model_.merge(other.model_), None
+        self.model_ = self.model_.merge(other.model_)
+        self._forget_groups()
         return self
 
     def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:

@@ -2,7 +2,8 @@
 
 The evidence takes rows for independent. Rows of a group are not, and what they share is learned as
 a function of the inputs that tell the groups apart: with a length-scale for each of many columns
-there is one, and it fails in new groups. So held-out groups choose.
+there is one, and it fails in new groups. So held-out groups choose, by the rule of one standard
+error: the simpler metric, unless the other is clearly better.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from rwf.data.holdout import hold_out
+from rwf._types import Array
+from rwf.data.holdout import hold_out, standard_error
 from rwf.data.rows import Block, distinct
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION
 from rwf.priors.base import FitConfig, LearningTask, Metric, Prior, calibrated_model, some_rows
 
 ROWS = 5000  # on which metrics compete
-METRICS: tuple[Metric, ...] = ("auto", "isotropic")
+METRICS: tuple[Metric, ...] = ("isotropic", "auto")  # the simpler first
+CLEAR = 1.0  # standard errors by which the other must raise the log density of held-out groups
 
 
 def choose_metric(
     rows: Block, prior: Prior, config: FitConfig, rng: np.random.Generator, progress: Progress
 ) -> tuple[FitConfig, tuple[Trial, ...]]:
-    """The config with the metric that predicts held-out groups best, and what was tried."""
+    """The config with the metric that suits held-out groups, and what was tried."""
     if config.metric != "auto" or rows.X.shape[1] <= LOW_DIMENSION:
         return config, ()
     kept, held = hold_out(some_rows(distinct(rows), ROWS, rng), rng)
@@ -32,24 +35,26 @@ def choose_metric(
         return config, ()
     found = {}
     for metric, own in zip(METRICS, rng.spawn(len(METRICS)), strict=True):
-        found[metric] = _density(kept, held, prior, replace(config, metric=metric), own)
-        progress(f"metric {metric!r}: log density of held-out groups {found[metric]:.4f}")
-    best = max(found, key=lambda metric: found[metric])
+        found[metric] = _densities(kept, held, prior, replace(config, metric=metric), own)
+        progress(f"metric {metric!r}: log density of held-out groups {found[metric].mean():.4f}")
+    simple, other = METRICS
+    gain = found[other] - found[simple]
+    clear = gain.mean() > CLEAR * standard_error(gain, held.groups)
     tried = tuple(
-        Trial(np.nan, 0, 0.0, name=f"metric {metric!r}", held_out=density)
+        Trial(np.nan, 0, 0.0, name=f"metric {metric!r}", held_out=float(density.mean()))
         for metric, density in found.items()
     )
-    return replace(config, metric=best), tried
+    return replace(config, metric=other if clear else simple), tried
 
 
-def _density(
+def _densities(
     kept: Block, held: Block, prior: Prior, config: FitConfig, rng: np.random.Generator
-) -> float:
-    """Mean log density of held-out rows in the units of y, after a cheap fit to the others."""
+) -> Array:
+    """Log densities of held-out rows in the units of y, after a cheap fit to the others."""
     config, units = replace(config, n_trials=1), config.units(kept)
     size = config.n_components or prior.n_components(len(kept))
     known, test = units.rows(kept), units.rows(held)
     task = LearningTask(units, known, True, size, config, rng, lambda _: None)
     model = calibrated_model(prior.cheap().learn(task), task, known)
-    density = model.predict(test.X).log_density(test.y) - np.log(units.y.scale).sum()
-    return float(np.average(density, weights=held.weights))
+    densities: Array = model.predict(test.X).log_density(test.y) - np.log(units.y.scale).sum()
+    return densities
