@@ -210,7 +210,8 @@ class FeatureRegressor(FittedRegressor):
 
     def _forget_groups(self) -> None:
         """Drop the predictions without groups, which are not those of another fit or more rows."""
-        vars(self).pop("_left_out", None)
+        if "_left_out" in vars(self):
+            del self._left_out
 
     def _warn_if_repeated(self, rows: Block) -> None:
         # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
