@@ -67,7 +67,7 @@ class GroupRegressor(Regressor):
     def _metric(self) -> str:
         """The metric that held-out groups chose, if there was a choice."""
         tried = [t for t in self.model.fit_report_.trials if t.name.startswith("metric")]
-        return max(tried, key=lambda t: t.held_out or 0.0).name if tried else ""
+        return next((t.name for t in tried if t.chosen), "")
 
 
 def _method(

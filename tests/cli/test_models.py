@@ -245,7 +245,7 @@ def test_a_new_category_is_an_error_or_encoded_as_zeros(model, command):
         (["--target", "price", "--features", "hight"], 2, ["Did you mean 'height'?"]),
         (["--target", "price", "--features", "price"], 2, ["without the target"]),
         (["--target", "price", "--features", "age,age"], 2, ["different columns"]),
-        (["--target", "price", "--weights", "price"], 2, ["must be different columns"]),
+        (["--target", "price", "--weights", "price"], 2, ["both the target and the weights"]),
         (["--target", "price", "--weights", "tmes"], 2, ["Did you mean 'times'?"]),
         (["--target", "colour"], 1, ["the target must be numbers"]),
         (["--target", "price", "--weights", "colour"], 1, ["weights must be numbers"]),

@@ -40,11 +40,12 @@ def choose_metric(
     simple, other = METRICS
     gain = found[other] - found[simple]
     clear = gain.mean() > CLEAR * standard_error(gain, held.groups)
+    best = other if clear else simple
     tried = tuple(
-        Trial(np.nan, 0, 0.0, name=f"metric {metric!r}", held_out=float(density.mean()))
-        for metric, density in found.items()
+        Trial(np.nan, 0, 0.0, metric == best, name=f"metric {metric!r}", held_out=float(d.mean()))
+        for metric, d in found.items()
     )
-    return replace(config, metric=other if clear else simple), tried
+    return replace(config, metric=best), tried
 
 
 def _densities(

@@ -69,10 +69,10 @@ def _chosen(
     """The input columns."""
     others = [target, *(name for name in (weight, group) if name is not None)]
     require_columns([*others, *(features or ())], present, where)
-    if len(set(others)) < len(others):
-        raise NoSuchColumnError(
-            f"the target, weights and groups must be different columns, not {listed(others)}."
-        )
+    if target == weight:
+        raise NoSuchColumnError(f"column {target!r} cannot be both the target and the weights.")
+    if group in (target, weight) and group is not None:
+        raise NoSuchColumnError(f"column {group!r} cannot be that of groups, too: name another.")
     if features is None:
         return inputs_among(present, others, None, where)
     used = [name for name in features if name in others]
