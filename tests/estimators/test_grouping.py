@@ -121,16 +121,17 @@ def test_blocks_leave_whole_stretches_out(data):
 
 
 def test_neighbors_of_a_group_are_in_other_groups():
-    X, y, who = speakers(3, groups=150, rows=4, d=2)
-    model = quick(solver="multifrontal", neighbors=8).fit(X, y, groups=who)
-    rows = model.model_.units.rows(rwf.data.rows.Block(X, y[:, None], np.ones(600), groups=who))
-    blend = next((b for b in getattr(model.model_, "blends", ()) if b is not None), None)
-    if blend is None:
-        return
+    """Rough terrain, which 60 atoms miss and neighbors do not, in groups of four random rows."""
+    rng = np.random.default_rng(3)
+    X, who = rng.uniform(size=(1200, 2)), np.arange(1200) // 4
+    y = np.sin(20.0 * X).prod(axis=1)
+    model = RWFRegressor(60, solver="multifrontal", neighbors=8, random_state=0)
+    model.fit(X, y, groups=who)
     assert isinstance(model.model_, NeighborBlend)
-    codes = blend.gp.groups
-    _, near = blend.gp.nearest_others(np.arange(len(codes)), 8)
-    assert (codes[near] != codes[:, None]).all()
+    gp = model.model_.blends[0].gp
+    _, near = gp.nearest_others(np.arange(1200), 8)
+    assert (gp.groups[near] != gp.groups[:, None]).all()
+    rows = model.model_.units.rows(rwf.data.rows.Block(X, y[:, None], np.ones(1200), groups=who))
     assert np.isfinite(model.model_.leave_one_out(rows).variance).all()
 
 
