@@ -22,6 +22,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "rwf-tree": "**RWF (multifrontal solver)**",
         "rwf-tree-plain": "RWF (multifrontal solver, constant noise, global calibration)",
         "rwf-second": "**RWF (multifrontal solver, neighbour blend)**",
+        "rwf-groups": "RWF (groups given)",
         "rwf-2000": "RWF (multiscale prior, D = 2000)",
         "rwf-quick": "RWF (ARD metric, no neighbour blend, one trial of 30 iterations)",
         "rwf-morlet": "RWF (random-features prior, complex Morlet wavelet)",

@@ -31,6 +31,10 @@ from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets.radial import Bump
 
 
+def rows_of(n):
+    return Block(np.zeros((n, 1)), np.zeros((n, 1)), np.ones(n))
+
+
 def terrain(n, rng, d=2):
     """Smooth on the left and rough on the right of the first input, nearly without noise."""
     X = rng.uniform(1.0, 2.0, (n, d))
@@ -49,7 +53,7 @@ class Fitted:
         self.posterior = tree_fixed_point(
             moments, 0, features.groups, power_law(features)
         ).posterior
-        held = held_out_rows(len(X), rng)
+        held = held_out_rows(rows_of(len(X)), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
         found = learn_output_blend(X, y, held, unseen, rng)
         self.blend = None if found is None else found.blend
@@ -135,7 +139,7 @@ def test_where_only_noise_is_left_there_is_no_blend(seed):
 def test_few_or_constant_rows_have_no_blend(rng):
     X = rng.normal(2.0, 1.0, (400, 2))
     for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
-        held = held_out_rows(rows, rng)
+        held = held_out_rows(rows_of(rows), rng)
         unseen = Marginals(y[held], np.ones(len(held)))
         assert learn_output_blend(X[:rows], y[:rows], held, unseen, rng) is None
 
@@ -151,7 +155,7 @@ def test_repeated_rows_are_no_failure(rng):
 
 def test_units_of_y_do_not_matter(rng):
     X, y = terrain(900, rng)
-    held = held_out_rows(800, rng)
+    held = held_out_rows(rows_of(800), rng)
     constant = Marginals(np.full(900, 6.0), np.full(900, 0.1))
 
     def predicted(factor, shift):
