@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -9,13 +10,36 @@ from typing import Self
 import numpy as np
 
 from rwf._types import Array
-from rwf.uncertainty.kriging import FieldKernel
+from rwf.inference.posterior import Marginals
+from rwf.uncertainty.kriging import FieldKernel, KrigingPrediction
 from rwf.uncertainty.kriging import Kriging as FieldKriging
 from rwf.uncertainty.vecchia import NEIGHBORS, learn_vecchia_gp
 
 
+class GaussianProcess(ABC):
+    """Predictions of a Gaussian process, from its marginals with noise."""
+
+    @property
+    @abstractmethod
+    def _noise(self) -> float:
+        """The variance of the noise."""
+
+    @abstractmethod
+    def _marginals(self, X: Array) -> Marginals | KrigingPrediction:
+        """Means and variances of new values, noise included."""
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        found = self._marginals(X)
+        return found.mean, np.sqrt(found.variance)
+
+    def predict_function(self, X: Array) -> tuple[Array, Array]:
+        found = self._marginals(X)
+        # A difference of equal numbers where the data pin f down: rounding may leave it below zero.
+        return found.mean, np.sqrt(np.maximum(found.variance - self._noise, 0.0))
+
+
 @dataclass(eq=False)
-class Kriging:
+class Kriging(GaussianProcess):
     """A nearest-neighbour (Vecchia) Gaussian process, in standardised units.
 
     Args:
@@ -31,14 +55,8 @@ class Kriging:
         self._gp = learn_vecchia_gp(X, y, rng, self.n_neighbors)
         return self
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        found = self._gp.predict(X)
-        return found.mean, np.sqrt(found.variance)
-
-    def predict_function(self, X: Array) -> tuple[Array, Array]:
-        found = self._gp.predict(X)
-        # A difference of equal numbers where the data pin f down: rounding may leave it below zero.
-        return found.mean, np.sqrt(np.maximum(found.variance - self._noise, 0))
+    def _marginals(self, X: Array) -> Marginals:
+        return self._gp.predict(X)
 
     @property
     def _noise(self) -> float:
@@ -53,7 +71,7 @@ class Kriging:
 
 
 @dataclass(eq=False)
-class TrueKriging:
+class TrueKriging(GaussianProcess):
     """Kriging of a field whose exponential covariance is known, from rows near and far.
 
     Args:
@@ -74,13 +92,12 @@ class TrueKriging:
         self._gp = FieldKriging(kernel, X, y, self.n_neighbors)
         return self
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        found = self._gp.predict(X)
-        return found.mean, np.sqrt(found.variance)
+    def _marginals(self, X: Array) -> KrigingPrediction:
+        return self._gp.predict(X)
 
-    def predict_function(self, X: Array) -> tuple[Array, Array]:
-        found = self._gp.predict(X)
-        return found.mean, np.sqrt(np.maximum(found.variance - self.noise**2, 0.0))
+    @property
+    def _noise(self) -> float:
+        return self.noise**2
 
     def facts(self) -> Mapping[str, object]:
-        return {"noise_variance": self.noise**2}
+        return {"noise_variance": self._noise}
