@@ -18,7 +18,6 @@ import numpy as np
 from rwf.data.holdout import FieldHoldOut, HeldOutBlobs
 from rwf.data.rows import Block, Rows
 from rwf.features.base import Stack
-from rwf.inference.empirical_bayes import Variances
 from rwf.inference.multifrontal import (
     AtomTree,
     TreeEmpiricalBayes,
@@ -26,7 +25,6 @@ from rwf.inference.multifrontal import (
     accumulate_tree,
     draw_multifrontal_lattice,
     power_law,
-    tree_fixed_point,
 )
 from rwf.inference.optimize import Trial
 from rwf.inference.posterior import normal_log_density
@@ -34,7 +32,7 @@ from rwf.models.base import LOW_DIMENSION, Calibration
 from rwf.models.field import FieldModel, FieldOutput, experts, leave_one_out_scores
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
-from rwf.uncertainty.extrapolation import support_levels
+from rwf.priors.lattice import lattice_model, tied_on_tree
 from rwf.uncertainty.field_blend import FieldErrors, learn_field_blend
 from rwf.uncertainty.field_kernel import learn_field_kernel
 from rwf.uncertainty.kriging import NEIGHBORS, FieldKernel, Kriging
@@ -113,7 +111,7 @@ class LearnedField(LearnedPrior):
             scores.append(own)
             z.append(blend.scores(errors, own)[errors.alone])
         return FieldModel(
-            _lattice_model(task, self.hyperparameters, rows),
+            lattice_model(task, self.hyperparameters, rows),
             tuple(outputs),
             rows.X,
             rows.y,
@@ -121,17 +119,6 @@ class LearnedField(LearnedPrior):
             None if mode is None else Calibration(np.column_stack(z)),
             n_neighbors,
         )
-
-
-def _lattice_model(task: LearningTask, found: TreeHyperparameters, rows: Block) -> TreeModel:
-    """The lattice's model of rows, with variances that revert to the prior's away from them."""
-    levels = None
-    if task.config.calibration is not None:
-        energies = found.tree.block_energies(task.scored.X)
-        levels = support_levels(energies, found.features.local_blocks)
-    return TreeModel(
-        units=task.units, hyperparameters=found, statistics=found.collect(rows), levels=levels
-    )
 
 
 class _Learner:
@@ -193,7 +180,7 @@ class _Learner:
         found, highest = None, -np.inf
         for ratio in EFFECTIVE:
             begun, wanted = time.perf_counter(), ratio * tree.n_features
-            fits = _fits(moments.tempered(share * wanted), starts, steps)
+            fits = tied_on_tree(moments.tempered(share * wanted), features, starts, steps)
             density = self._density(fits, held)
             name = f"lattice with {ratio:g} effective rows per atom"
             self.task.progress(f"{name}: held-out log density {density:.4f}")
@@ -220,7 +207,7 @@ class _Learner:
         return float(np.average(total, weights=weights))
 
     def _lattice(self, found: TreeHyperparameters, held: FieldHoldOut) -> TreeModel:
-        return _lattice_model(self.task, found, self.rows.part(held.kept))
+        return lattice_model(self.task, found, self.rows.part(held.kept))
 
     def _residuals(
         self, found: TreeHyperparameters, held: FieldHoldOut, of_y: Sequence[FieldKernel]
@@ -283,15 +270,3 @@ class _Learner:
             numbers, blob = held.kept[near.near], held.blobs.blob[held.scored]
             found.append(FieldErrors(scored.y[:, i], both, near.gap, numbers, blob))
         return found
-
-
-def _fits(
-    moments: TreeMoments, starts: Sequence[Variances], steps: int
-) -> list[TreeEmpiricalBayes]:
-    stack = moments.tree.columns.features
-    return [
-        tree_fixed_point(
-            moments, output, stack.groups, start, parents=stack.parents, max_iter=steps
-        )
-        for output, start in enumerate(starts)
-    ]

@@ -46,6 +46,7 @@ ROWS_PER_ATOM, MOST_COMPONENTS = {1: 1, 2: 2, 3: 4}, {1: 250_000, 2: 100_000, 3:
 """Rows for every atom, and most atoms, by input columns: atoms in more of them cost more."""
 
 LEAST_COMPONENTS = 100
+STEPS = 8  # of the fixed point, at most
 
 FREE_SHARE, UNKNOWN_MEMORY = 0.6, 4 * 2**30  # of free memory to use; bytes where it is unknown
 
@@ -107,15 +108,20 @@ class LearnedLattice(LearnedPrior):
     hyperparameters: TreeHyperparameters
 
     def condition(self, task: LearningTask, rows: Rows) -> Model:
-        found, levels = self.hyperparameters, None
-        if task.config.calibration is not None:
-            energies = found.tree.block_energies(task.scored.X)
-            levels = support_levels(energies, found.features.local_blocks)
-        model = TreeModel(
-            units=task.units, hyperparameters=found, statistics=found.collect(rows), levels=levels
-        )
+        model = lattice_model(task, self.hyperparameters, rows)
         noise = NoiseTask(model, rows, task.scored, task.rng, task.progress)
         return NOISE_MODELS[task.config.noise].fit(noise)
+
+
+def lattice_model(task: LearningTask, found: TreeHyperparameters, rows: Rows) -> TreeModel:
+    """The model of rows with constant noise; away from them its variance reverts to the prior's."""
+    levels = None
+    if task.config.calibration is not None:
+        energies = found.tree.block_energies(task.scored.X)
+        levels = support_levels(energies, found.features.local_blocks)
+    return TreeModel(
+        units=task.units, hyperparameters=found, statistics=found.collect(rows), levels=levels
+    )
 
 
 def learn_tree(
@@ -125,14 +131,14 @@ def learn_tree(
     k = rows.y.shape[1]
     kept, held = hold_out(rows, rng)
     moments = accumulate_tree(tree, [kept], k)
-    by_octave = _tied(moments, tree.columns.features, [power_law(tree.columns.features)] * k)
+    by_octave = tied_on_tree(moments, tree.columns.features, [power_law(tree.columns.features)] * k)
     tried: list[tuple[AtomTree, list[TreeEmpiricalBayes], Trial]] = []
     for width in WIDTHS if len(held) else WIDTHS[:1]:
         begun = time.perf_counter()
         stack = tree.columns.features if width is None else in_cells(tree.columns.features, width)
         fits = by_octave
         if width is not None:
-            fits = _tied(moments, stack, in_parents(by_octave, stack))
+            fits = tied_on_tree(moments, stack, in_parents(by_octave, stack))
         density = None
         if len(held):
             density = mean_log_density([t.posterior.predict(held.X) for t in fits], held)
@@ -144,11 +150,14 @@ def learn_tree(
     return found, [replace(t[2], chosen=t is best) for t in tried]
 
 
-def _tied(
-    moments: TreeMoments, stack: Stack, first: Sequence[Variances]
+def tied_on_tree(
+    moments: TreeMoments, stack: Stack, first: Sequence[Variances], max_iter: int = STEPS
 ) -> list[TreeEmpiricalBayes]:
+    """Variances of every output."""
     return [
-        tree_fixed_point(moments, output, stack.groups, start, parents=stack.parents)
+        tree_fixed_point(
+            moments, output, stack.groups, start, parents=stack.parents, max_iter=max_iter
+        )
         for output, start in enumerate(first)
     ]
 
