@@ -32,10 +32,6 @@ class NeighborBlend(CorrectedModel):
     def keeps_rows(self) -> bool:
         return True
 
-    @property
-    def needs_all_rows(self) -> bool:
-        return True
-
     def mean(self, X: Array) -> Array:
         return self.predict(X).mean
 

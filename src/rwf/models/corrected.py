@@ -44,15 +44,17 @@ CLEAR = 2.0  # standard errors by which the log density of errors must rise
 class Correction:
     """What changes in a model's predictions."""
 
-    factor: Array  # by which variances are multiplied, shape (n, k)
+    factor: Array  # by which the variance of f is multiplied, shape (n, k)
     shift: Array | float = 0.0  # what is added to means, shape (n, k), or zero
+    noise_factor: Array | None = None  # by which that of the noise is; ``None`` if by the same
 
     def of(self, p: Prediction) -> Prediction:
         """The corrected prediction."""
+        noise_factor = self.factor if self.noise_factor is None else self.noise_factor
         return Prediction(
             p.mean + self.shift,
             self.factor * p.function_variance,
-            self.factor * p.noise_variance,
+            noise_factor * p.noise_variance,
             p.support,
         )
 
@@ -81,7 +83,7 @@ class CorrectedModel(Model):
 
     @property
     def needs_all_rows(self) -> bool:
-        return self.model.needs_all_rows
+        return self.keeps_rows or self.model.needs_all_rows
 
     @property
     def n_rows(self) -> float:
@@ -114,16 +116,26 @@ class CorrectedModel(Model):
         return self.correction(rows.X, p).of(p)
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
-        root = np.sqrt(self.correction(X, self.model.predict(X)).factor)
-        return root[:, None] * root * self.model.covariance(X, noise=noise)
+        p = self.model.predict(X)
+        change = self.correction(X, p)
+        root = np.sqrt(change.factor)
+        together = noise and change.noise_factor is None
+        C = root[:, None] * root * self.model.covariance(X, noise=together)
+        if noise and not together:
+            C[np.diag_indices(len(X))] += change.of(p).noise_variance
+        return C
 
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
     ) -> Array:
         p = self.model.predict(X)
         change = self.correction(X, p)
-        deviations = self.model.sample(X, count, rng, noise=noise) - p.mean[..., None]
+        together = noise and change.noise_factor is None
+        deviations = self.model.sample(X, count, rng, noise=together) - p.mean[..., None]
         scaled = np.sqrt(change.factor)[..., None] * deviations
+        if noise and not together:
+            own = np.sqrt(change.of(p).noise_variance)[..., None]
+            scaled += own * rng.normal(size=scaled.shape)
         drawn: Array = (p.mean + change.shift)[..., None] + scaled
         return drawn
 

@@ -26,6 +26,8 @@ from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
 
 FEWEST_ROWS = 2  # training rows below which there is no neighbor to leave out
+LEAST_SHARE = 1e-3  # of the variance that is f's: rounding may leave a difference below zero
+TINY = 1e-300
 BLOCK_ROWS = 2**17  # rows whose neighbors are in memory at once
 
 
@@ -59,12 +61,13 @@ class FieldModel(CorrectedModel):
         return True
 
     @property
-    def needs_all_rows(self) -> bool:
-        return True
-
-    @property
     def summary(self) -> ModelSummary:
-        return replace(self.model.summary, log_evidence=None)
+        inner = replace(self.model.summary, log_evidence=None)
+        if len(self.X) <= FEWEST_ROWS:
+            return inner
+        pairs = zip(self.outputs, self._krigings, strict=True)
+        noises = [own.blend.weights[:, 0] @ [k.noise for k in both] for own, both in pairs]
+        return replace(inner, noise_variances=np.array(noises) * self.units.y.scale**2)
 
     @cached_property
     def _krigings(self) -> tuple[tuple[Kriging, Kriging], ...]:
@@ -106,16 +109,20 @@ class FieldModel(CorrectedModel):
     ) -> Correction:
         if len(self.X) <= FEWEST_ROWS:
             return Correction(np.ones_like(p.mean))
-        shift, factor = np.empty_like(p.mean), np.empty_like(p.mean)
+        shift, factor, noises = np.empty((3, *p.mean.shape))
         for i, (own, (values, rest)) in enumerate(zip(self.outputs, self._krigings, strict=True)):
             near, left = predict(values), predict(rest)
             both = experts(own.center, near, p.mean[:, i], p.function_variance[:, i], left)
             mixed = own.blend.mixture(both, near.gap)
             shift[:, i] = mixed.mean - p.mean[:, i]
             scale = own.blend.factor(near.gap, near.near, self.scores[i])
-            factor[:, i] = scale * mixed.variance / p.variance[:, i]
+            # What the lattice takes for noise is mostly structure that is finer than its atoms.
+            noise = own.blend.at(near.gap) @ [values.noise, rest.noise]
+            function = np.maximum(mixed.variance - noise, LEAST_SHARE * mixed.variance)
+            factor[:, i] = scale * function / np.maximum(p.function_variance[:, i], TINY)
+            noises[:, i] = scale * (mixed.variance - function) / p.noise_variance[:, i]
         inflation = 1.0 if self.errors is None else self.errors.inflation
-        return Correction(factor * inflation, shift)
+        return Correction(factor * inflation, shift, noises * inflation)
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory

@@ -101,9 +101,13 @@ class FieldBlend:
     prior_rows: Annotated[Array, "3"]
     tails: Annotated[Array, "3"]
 
+    def at(self, gap: Array) -> Array:
+        """Weights of the experts, shape (n, e)."""
+        return between_knots(gap) @ self.weights.T
+
     def mixture(self, experts: Sequence[Marginals], gap: Array) -> Marginals:
         """Mean and variance of the mixture, before its variance is calibrated."""
-        w = between_knots(gap) @ self.weights.T
+        w = self.at(gap)
         means = np.stack([e.mean for e in experts], axis=1)
         variances = np.stack([e.variance for e in experts], axis=1)
         mean = (w * means).sum(axis=1)

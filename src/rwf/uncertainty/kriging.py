@@ -29,6 +29,7 @@ GAP = 2.5  # median distances of neighbors from which on a place is in a gap
 NEAREST, THINNED = 32, 24  # rows of a pool from all rows, and from each subset of them
 THINNING = 8  # by which every subset is smaller than the one before
 SPACING_ROWS = 2000  # rows whose nearest neighbors give the spacing
+FORGOTTEN = 0.1  # correlation of neighbors below which a component is noise
 ROWS_AT_ONCE = 4096  # rows of one task in the thread pool
 LARGEST_INPUT = 1e100  # in lengths: kernels are zero long before, and squares do not overflow
 
@@ -112,6 +113,18 @@ class Kriging:
         distances = np.asarray(tree.query(self._U[rows[:SPACING_ROWS]], k=[2])[0])
         finite = distances[np.isfinite(distances) & (distances > 0)]
         return float(np.median(finite)) if len(finite) else 1.0
+
+    @cached_property
+    def noise(self) -> float:
+        """The variance that no neighbor explains, however rows are placed: the nugget.
+
+        A short component that is forgotten within the distance of neighbors is noise, too.
+        """
+        kernel = self.kernel
+        r = float(np.sqrt(kernel.twice_order)) * self.spacing
+        polynomial = {1: 1.0, 3: 1.0 + r, 5: 1.0 + r + r * r / 3.0}[kernel.twice_order]
+        forgotten = polynomial * float(np.exp(-r)) < FORGOTTEN
+        return kernel.nugget + (kernel.short if forgotten else 0.0)
 
     def predict(self, X: Array) -> KrigingPrediction:
         """Kriging at inputs X."""
