@@ -243,7 +243,8 @@ class FeatureRegressor(FittedRegressor):
     ) -> Self:
         """Add rows. The first call is ``fit``; later ones keep the features and add statistics.
 
-        A model that begins with this method stores no rows, unless ``neighbors`` is a number.
+        A model that begins with this method stores no rows, unless ``neighbors`` is a number or
+        the prior a field.
         Noise and prior variances are learned again from the total, when they are next needed.
         """
         if not hasattr(self, "model_"):

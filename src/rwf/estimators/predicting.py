@@ -204,9 +204,8 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         found = self.model_.summary.log_evidence
         if found is None:
             raise AttributeError(
-                "the weights of a spike-and-slab prior are sampled, and their evidence is not "
-                "known: compare models by held-out rows, or by fit_report_.nll, a leave-one-out "
-                "score."
+                "the evidence of a field or a spike-and-slab prior is not known: compare models by "
+                "held-out rows, or by fit_report_.nll, a leave-one-out score."
             )
         return found
 

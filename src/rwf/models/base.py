@@ -97,7 +97,7 @@ class ModelSummary:
     statistics: str
     noise_variances: Array  # σ² of each output, shape (k,)
     prior_variances: Array  # of every feature column and output, shape (p, k)
-    log_evidence: float | None  # log p(y) of all rows; ``None`` if the weights were sampled
+    log_evidence: float | None  # log p(y) of all rows; ``None`` if it is not known
     at_bounds: tuple[str, ...]  # variances that ended on their bounds
     jitter: float  # largest jitter that a factorisation needed
     reverts: bool = False  # whether the variance returns to that of the prior away from the data
