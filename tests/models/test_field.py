@@ -41,6 +41,15 @@ def new():
     return landscape(500, 1)
 
 
+@pytest.fixture(scope="module")
+def with_larger(data):
+    """A field of as many rows as get a lattice of more atoms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rwf.priors.field.MOST_COMPONENTS", 100)
+        patch.setattr("rwf.priors.field.LARGER", 300)
+        return field().fit(*data)
+
+
 def test_a_field_resolves_fine_and_coarse(fitted, new):
     X, y = new
     mean, std = fitted.predict(X, return_std=True)
@@ -108,7 +117,18 @@ def test_a_row_left_out_is_unseen(fitted, data):
     assert 0.9 < np.mean(np.abs(rows.y - unseen.mean) < 1.96 * np.sqrt(unseen.variance)) < 0.99
 
 
-def test_saved_equals_loaded(fitted, new, tmp_path):
+def test_many_rows_have_a_lattice_of_more_atoms(with_larger, fitted, new):
+    (larger,) = with_larger.model_.larger
+    assert larger.summary.n_features > 2 * with_larger.model_.model.summary.n_features
+    assert with_larger.model_.outputs[0].blend.weights.shape == (3, 4)
+    assert fitted.model_.larger == ()
+    mean = with_larger.predict(new[0])
+    assert np.sqrt(np.mean((new[1] - mean) ** 2)) < 0.15 * new[1].std()
+
+
+@pytest.mark.parametrize("name", ["fitted", "with_larger"])
+def test_saved_equals_loaded(name, new, tmp_path, request):
+    fitted = request.getfixturevalue(name)
     fitted.save(tmp_path / "field.rwf", include_rows=True)
     again = rwf.load(tmp_path / "field.rwf")
     for a, b in zip(
@@ -119,7 +139,9 @@ def test_saved_equals_loaded(fitted, new, tmp_path):
     assert_array_equal(copied.predict(new[0]), fitted.predict(new[0]))
 
 
-def test_rows_in_parts_give_the_model_of_all_rows(fitted, data, new):
+@pytest.mark.parametrize("name", ["fitted", "with_larger"])
+def test_rows_in_parts_give_the_model_of_all_rows(name, data, new, request):
+    fitted = request.getfixturevalue(name)
     X, y = data
     parts = []
     for its in (slice(None, 700), slice(700, None)):
@@ -133,6 +155,11 @@ def test_rows_in_parts_give_the_model_of_all_rows(fitted, data, new):
         near = np.abs(mean - wanted[0]) < 1e-6 * np.abs(wanted[0])
         assert near.mean() > 0.9
         assert_allclose(std, wanted[1], rtol=0.2)
+
+
+def test_models_with_and_without_a_larger_lattice_do_not_merge(fitted, with_larger):
+    with pytest.raises(rwf.errors.IncompatibleModelsError):
+        fitted.merge(with_larger)
 
 
 def test_several_outputs_are_those_of_one_each(data, new):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -43,6 +45,23 @@ def test_the_better_expert_has_more_weight_at_its_distance(rng):
     # Of independent errors the inverse variances are best: four to one.
     assert_allclose(blend.weights[:, 0], [0.8, 0.2], atol=0.02)
     assert_allclose(blend.weights[:, -1], [0.2, 0.8], atol=0.02)
+
+
+def test_weights_are_those_of_the_smallest_squared_error(rng):
+    errors = errors_of(rng, near=(1.0, 2.0, 0.5), far=(1.0, 1.0, 30.0))
+    weights = learn_field_blend(errors, ONES, "local").weights
+    assert_allclose(weights.sum(axis=0), 1.0)
+    precisions = np.array([1.0, 0.25, 4.0])
+    assert_allclose(weights[:, 0], precisions / precisions.sum(), atol=0.02)
+    assert_allclose(weights[:, -1], [0.5, 0.5, 0.0], atol=0.02)
+
+
+def test_an_expert_that_repeats_the_errors_of_a_better_one_has_no_weight(rng):
+    errors = errors_of(rng, near=(1.0, 1.0), far=(1.0, 1.0))
+    first = errors.experts[0]
+    worse = Marginals(errors.y + 2.0 * (first.mean - errors.y), first.variance)
+    both = replace(errors, experts=[first, worse])
+    assert_allclose(learn_field_blend(both, ONES, "local").weights[1, [0, -1]], 0.0, atol=0.02)
 
 
 @pytest.mark.parametrize("truth", [0.5, 3.0])

@@ -1,16 +1,17 @@
 r"""A field: a lattice of atoms for what is coarse, and kriging of what it leaves for what is fine.
 
-Two experts predict every place. One is the kriging of y itself. The other is the lattice plus the
-kriging of its residuals; where the kriging weights sum to one, the lattice cancels, so that
+Two or three experts predict every place: the kriging of y itself; the lattice plus the kriging of
+its residuals; and for many rows a lattice of more atoms, for which every row counts. Where the
+weights of kriging sum to one, the lattice below it cancels, so that the second has
 
 .. math:: v(x) = v_\text{kriging} + \left(1 - \textstyle\sum_i w_i\right)^2 v_\text{lattice}.
 
-Held-out rows, alone and in blobs, weigh the two by the distance to data.
+Held-out rows, alone and in blobs, weigh them by the distance to data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -20,7 +21,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Calibration, Model, ModelSummary, Prediction
+from rwf.models.base import Calibration, Model, ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
@@ -45,6 +46,7 @@ class FieldOutput:
 class FieldModel(CorrectedModel):
     """A lattice model blended with the kriging of its rows, which it stores."""
 
+    larger: tuple[Model, ...]  # a lattice of more atoms, or none
     outputs: tuple[FieldOutput, ...]
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
@@ -66,7 +68,7 @@ class FieldModel(CorrectedModel):
         if len(self.X) <= FEWEST_ROWS:
             return inner
         pairs = zip(self.outputs, self._krigings, strict=True)
-        noises = [own.blend.weights[:, 0] @ [k.noise for k in both] for own, both in pairs]
+        noises = [own.blend.weights[:, 0] @ self._noises(both) for own, both in pairs]
         return replace(inner, noise_variances=np.array(noises) * self.units.y.scale**2)
 
     @cached_property
@@ -90,11 +92,13 @@ class FieldModel(CorrectedModel):
         return Prediction(*(np.concatenate([getattr(p, name) for p in parts]) for name in columns))
 
     def correction(self, X: Array, p: Prediction) -> Correction:
-        return self._correction(p, lambda kriging: kriging.predict(X))
+        larger = [model.predict(X) for model in self.larger]
+        return self._correction(p, larger, lambda kriging: kriging.predict(X))
 
     def leave_one_out(self, rows: Block) -> Prediction:
         p, stored = self.model.leave_one_out(rows), self._stored(rows)
-        return self._correction(p, lambda kriging: kriging.leave_one_out(stored)).of(p)
+        larger = [model.leave_one_out(rows) for model in self.larger]
+        return self._correction(p, larger, lambda kriging: kriging.leave_one_out(stored)).of(p)
 
     def _stored(self, rows: Block) -> IntArray:
         """The numbers of training rows."""
@@ -105,50 +109,60 @@ class FieldModel(CorrectedModel):
         return place[number[len(self.X) :]]
 
     def _correction(
-        self, p: Prediction, predict: Callable[[Kriging], KrigingPrediction]
+        self,
+        p: Prediction,
+        larger: Sequence[Prediction],
+        predict: Callable[[Kriging], KrigingPrediction],
     ) -> Correction:
         if len(self.X) <= FEWEST_ROWS:
             return Correction(np.ones_like(p.mean))
         shift, factor, noises = np.empty((3, *p.mean.shape))
         for i, (own, (values, rest)) in enumerate(zip(self.outputs, self._krigings, strict=True)):
             near, left = predict(values), predict(rest)
-            both = experts(own.center, near, p.mean[:, i], p.function_variance[:, i], left)
-            mixed = own.blend.mixture(both, near.gap)
+            mixed = own.blend.mixture(experts(own.center, near, p, left, larger, i), near.gap)
             shift[:, i] = mixed.mean - p.mean[:, i]
             scale = own.blend.factor(near.gap, near.near, self.scores[i])
-            # What the lattice takes for noise is mostly structure that is finer than its atoms.
-            noise = own.blend.at(near.gap) @ [values.noise, rest.noise]
+            noise = own.blend.at(near.gap) @ self._noises((values, rest))
             function = np.maximum(mixed.variance - noise, LEAST_SHARE * mixed.variance)
             factor[:, i] = scale * function / np.maximum(p.function_variance[:, i], TINY)
             noises[:, i] = scale * (mixed.variance - function) / p.noise_variance[:, i]
         inflation = 1.0 if self.errors is None else self.errors.inflation
         return Correction(factor * inflation, shift, noises * inflation)
 
+    def _noises(self, both: tuple[Kriging, Kriging]) -> list[float]:
+        """The noise of every expert: what a lattice takes for noise is mostly finer structure."""
+        return [both[0].noise, both[1].noise, *(both[1].noise for _ in self.larger)]
+
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
-        return self._with_rows(unit.X, unit.y, self.model.update(rows))
+        larger = tuple(model.update(rows) for model in self.larger)
+        return self._with_rows(unit.X, unit.y, self.model.update(rows), larger)
 
     def empty(self) -> FieldModel:
-        return replace(self._with_no_rows(), model=self.model.empty())
+        larger = tuple(model.empty() for model in self.larger)
+        return replace(self._with_no_rows(), model=self.model.empty(), larger=larger)
 
     def merge(self, other: FieldModel) -> FieldModel:
-        return self._with_rows(other.X, other.y, super().merge(other).model)
+        if len(self.larger) != len(other.larger):
+            raise incompatible("lattices")
+        larger = tuple(a.merge(b) for a, b in zip(self.larger, other.larger, strict=True))
+        return self._with_rows(other.X, other.y, super().merge(other).model, larger)
 
     def _with_no_rows(self) -> FieldModel:
         none = FieldScores(np.empty(0), np.empty(0))
         return replace(self, X=self.X[:0], y=self.y[:0], scores=(none,) * len(self.outputs))
 
-    def _with_rows(self, X: Array, y: Array, model: Model) -> FieldModel:
-        """The model with further rows, which its lattice has seen; kernels and blends stay."""
+    def _with_rows(self, X: Array, y: Array, model: Model, larger: tuple[Model, ...]) -> FieldModel:
+        """The model with further rows, which its lattices have seen; kernels and blends stay."""
         X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
         if len(X) <= FEWEST_ROWS:
-            return replace(self._with_no_rows(), model=model, X=X, y=y)
+            return replace(self._with_no_rows(), model=model, larger=larger, X=X, y=y)
         scores = tuple(
             leave_one_out_scores(own.values, X, y[:, i] - own.center, self.n_neighbors)
             for i, own in enumerate(self.outputs)
         )
-        return replace(self, model=model, X=X, y=y, scores=scores)
+        return replace(self, model=model, larger=larger, X=X, y=y, scores=scores)
 
 
 def leave_one_out_scores(
@@ -162,16 +176,18 @@ def leave_one_out_scores(
 def experts(
     center: float,
     near: KrigingPrediction,
-    lattice: Array,
-    lattice_variance: Array,
+    lattice: Prediction,
     left: KrigingPrediction,
-) -> tuple[Marginals, Marginals]:
-    """The kriging of y, and the lattice with the kriging of its residuals."""
-    variance = left.variance + (1.0 - left.total) ** 2 * lattice_variance
-    return (
+    larger: Sequence[Prediction],
+    output: int,
+) -> list[Marginals]:
+    """The kriging of y, the lattice with the kriging of its residuals, and the larger lattice."""
+    variance = left.variance + (1.0 - left.total) ** 2 * lattice.function_variance[:, output]
+    return [
         Marginals(center + near.mean, near.variance),
-        Marginals(lattice + left.mean, variance),
-    )
+        Marginals(lattice.mean[:, output] + left.mean, variance),
+        *(Marginals(p.mean[:, output], p.variance[:, output]) for p in larger),
+    ]
 
 
 def _blocks(X: Array) -> list[Array]:

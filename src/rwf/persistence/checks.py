@@ -239,6 +239,7 @@ def _check_neighbors(part: object) -> None:
             sizes = np.array([part.short, part.ratio, part.nugget])
             require((sizes > 0).all() and part.long >= 0, "a kernel has no variance")
         case FieldBlend(weights=weights, nearby=nearby):
+            require(len(weights) in (2, 3), "there are other experts")
             require((weights >= 0).all(), "weights of experts are no shares")
             require(np.allclose(weights.sum(axis=0), 1.0), "weights of experts are no shares")
             require((nearby > 0).all(), "there are no neighbors")
@@ -268,6 +269,9 @@ def _check_correction(part: object) -> None:
             require(X.shape[1] == d, "rows have other inputs")
             require(all(len(kernel.metric) == d for kernel in kernels), "a kernel has other inputs")
             require(all(len(s.squares) == len(X) for s in scores), "scores are of other rows")
+            counts = {len(o.blend.weights) for o in outputs}
+            require(counts == {2 + len(part.larger)}, "experts differ in number")
+            require(all(m.n_outputs == k for m in part.larger), "a lattice has other outputs")
             require(part.n_neighbors > 0, "there are no neighbors")
         case NeighborBlend(blends=blends):
             require(len(blends) == k, "blends are of other outputs")

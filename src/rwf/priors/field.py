@@ -1,7 +1,7 @@
-"""A field prior for two or three columns: a multiscale lattice, and kriging of what it leaves.
+"""A field prior for two or three columns: multiscale lattices, and kriging of what one leaves.
 
 Everything is learned from rows that are held out alone and in blobs of several sizes: the metric,
-how much every row counts for the lattice, both kernels, the weights of the two experts and the
+how much every row counts for the lattice, both kernels, the weights of the experts and the
 variance at every distance from data.
 """
 
@@ -40,6 +40,7 @@ from rwf.wavelets.radial import Bump
 
 FEWEST_ROWS = 200  # below, the blobs that are held out are too few to judge by
 ROWS_PER_ATOM, LEAST_COMPONENTS, MOST_COMPONENTS = 4, 50, 16_000
+LARGER, LARGER_STEPS = 30_000, 3  # atoms of the larger lattice, and steps of its fixed point
 FOLDS = 2  # hold-outs from which weights and variances are learned
 EFFECTIVE = (3.0, 1.0, 0.3)  # effective rows per atom to choose from, the usual number first
 TINY = 1e-300
@@ -88,6 +89,7 @@ class LearnedField(LearnedPrior):
 
     finished: ClassVar[bool] = True
     hyperparameters: TreeHyperparameters
+    larger: tuple[TreeHyperparameters, ...]  # of a lattice of more atoms, or none
     kernels: tuple[Kernels, ...]  # of each output
     errors: tuple[FieldErrors, ...]  # of each output
     explained: float  # share of the lattice's squared errors that kriging of residuals explains
@@ -112,6 +114,7 @@ class LearnedField(LearnedPrior):
             z.append(blend.scores(errors, own)[errors.alone])
         return FieldModel(
             lattice_model(task, self.hyperparameters, rows),
+            tuple(lattice_model(task, found, rows) for found in self.larger),
             tuple(outputs),
             rows.X,
             rows.y,
@@ -135,20 +138,22 @@ class _Learner:
     def learn(self) -> LearnedField:
         first = FieldHoldOut(self.rows, self.rng)
         of_y = [self._kernel_of_y(first, output) for output in range(self.n_outputs)]
-        tree = self._draw(of_y)
-        moments = accumulate_tree(tree, [self.rows.part(first.kept)], self.n_outputs)
-        found = self._temper(moments, first)
-        kernels, errors, explained = self._residuals(found, first, of_y)
+        tree = self._draw(of_y, self.task.n_components)
+        found = self._temper(self._moments(tree, first), first)
+        larger = self._larger(of_y, first)
+        lattices = (found, *larger)
+        kernels, errors, explained = self._residuals(lattices, first, of_y)
         folds = [errors]
         for _ in range(1, FOLDS):
             other = FieldHoldOut(self.rows, self.rng)
-            folds.append(self._errors(self._lattice(found, other), other, kernels))
+            folds.append(self._errors(self._lattices(lattices, other), other, kernels))
         return LearnedField(
             trials=tuple(self.trials),
             n_learned=len(found.features.maps)
             + self.n_outputs * sum(k.n_parameters for k in kernels[0]),
             why="a field of two or three columns",
             hyperparameters=found,
+            larger=larger,
             kernels=kernels,
             errors=tuple(FieldErrors.joined(parts) for parts in zip(*folds, strict=True)),
             explained=explained,
@@ -160,17 +165,33 @@ class _Learner:
         self.task.progress(f"kernel of output {output}: {kernel}")
         return kernel
 
-    def _draw(self, kernels: Sequence[FieldKernel]) -> AtomTree:
-        """A lattice of atoms that are round in the mean metric of all outputs."""
+    def _draw(self, kernels: Sequence[FieldKernel], size: int) -> AtomTree:
+        """A lattice of so many atoms that are round in the mean metric of all outputs."""
         tensors = [k.metric.T @ k.metric for k in kernels]
         d = len(tensors[0])
         tensors = [T / np.linalg.det(T) ** (1 / d) for T in tensors]
         A = np.linalg.cholesky(np.mean(tensors, axis=0)).T
         U = self.rows.X @ A.T
         span = float(np.ptp(U, axis=0).max()) or 1.0
-        atoms = draw_multifrontal_lattice(Bump(), U / span, self.task.n_components, self.rng)
+        atoms = draw_multifrontal_lattice(Bump(), U / span, size, self.rng)
         stack = Stack((*atoms, *self.task.draw_trend()), metric=A / span)
         return AtomTree.of(stack, U.shape[1])
+
+    def _moments(self, tree: AtomTree, held: FieldHoldOut) -> TreeMoments:
+        return accumulate_tree(tree, [self.rows.part(held.kept)], self.n_outputs)
+
+    def _larger(
+        self, kernels: Sequence[FieldKernel], held: FieldHoldOut
+    ) -> tuple[TreeHyperparameters, ...]:
+        """A lattice for which every row counts, where rows determine more than the usual atoms."""
+        if len(self.rows) <= ROWS_PER_ATOM * MOST_COMPONENTS:
+            return ()
+        tree = self._draw(kernels, LARGER)
+        features = tree.columns.features
+        starts = [power_law(features)] * self.n_outputs
+        fits = tied_on_tree(self._moments(tree, held), features, starts, LARGER_STEPS)
+        variances = tuple(t.variances for t in fits)
+        return (TreeHyperparameters(tree, variances, learn_variances=False),)
 
     def _temper(self, moments: TreeMoments, held: FieldHoldOut) -> TreeHyperparameters:
         """Variances, and how many rows all count as: fewer only if that predicts blobs better."""
@@ -206,24 +227,29 @@ class _Learner:
             total += normal_log_density(self.rows.y[rows, output] - p.mean, p.variance)
         return float(np.average(total, weights=weights))
 
-    def _lattice(self, found: TreeHyperparameters, held: FieldHoldOut) -> TreeModel:
-        return lattice_model(self.task, found, self.rows.part(held.kept))
+    def _lattices(
+        self, found: Sequence[TreeHyperparameters], held: FieldHoldOut
+    ) -> list[TreeModel]:
+        kept = self.rows.part(held.kept)
+        return [lattice_model(self.task, own, kept) for own in found]
 
     def _residuals(
-        self, found: TreeHyperparameters, held: FieldHoldOut, of_y: Sequence[FieldKernel]
+        self,
+        found: Sequence[TreeHyperparameters],
+        held: FieldHoldOut,
+        of_y: Sequence[FieldKernel],
     ) -> tuple[tuple[Kernels, ...], list[FieldErrors], float]:
         """Kernels, held-out errors, and how much of these the kriging of residuals explains."""
-        lattice = self._lattice(found, held)
+        lattices = self._lattices(found, held)
+        lattice = lattices[0]
         of_rest = self._kernels_of_residuals(lattice, held, of_y)
         kernels = tuple(zip(of_y, of_rest, strict=True))
-        errors = self._errors(lattice, held, kernels)
-        alone = held.scored[errors[0].alone]
-        y, mean = self.rows.y[alone], lattice.mean(self.rows.X[alone])
+        errors = self._errors(lattices, held, kernels)
+        alone = self.rows.part(held.scored[errors[0].alone])
+        y, mean = alone.y, lattice.mean(alone.X)
         with_rest = np.column_stack([e.experts[1].mean[e.alone] for e in errors])
-        left = ((y - with_rest) ** 2).mean(axis=0) / np.maximum(
-            ((y - mean) ** 2).mean(axis=0), TINY
-        )
-        explained = 1.0 - float(left.mean())
+        squares = np.maximum(((y - mean) ** 2).mean(axis=0), TINY)
+        explained = 1.0 - float((((y - with_rest) ** 2).mean(axis=0) / squares).mean())
         self.task.progress(f"kriging explains {explained:.2f} of the lattice's squared errors")
         return kernels, errors, explained
 
@@ -256,17 +282,18 @@ class _Learner:
         return found
 
     def _errors(
-        self, lattice: TreeModel, held: FieldHoldOut, kernels: Sequence[Kernels]
+        self, lattices: Sequence[TreeModel], held: FieldHoldOut, kernels: Sequence[Kernels]
     ) -> list[FieldErrors]:
-        """Errors of both experts on held-out rows, of each output."""
+        """Errors of the experts on held-out rows, of each output."""
         kept, scored = self.rows.part(held.kept), self.rows.part(held.scored)
-        rest, p = kept.y - lattice.mean(kept.X), lattice.predict(scored.X)
+        rest = kept.y - lattices[0].mean(kept.X)
+        p, *larger = (lattice.predict(scored.X) for lattice in lattices)
         found = []
         for i, (of_y, of_rest) in enumerate(kernels):
             center = float(self.centers[i])
             near = Kriging(of_y, kept.X, kept.y[:, i] - center).predict(scored.X)
             left = Kriging(of_rest, kept.X, np.ascontiguousarray(rest[:, i])).predict(scored.X)
-            both = experts(center, near, p.mean[:, i], p.function_variance[:, i], left)
+            each = experts(center, near, p, left, larger, i)
             numbers, blob = held.kept[near.near], held.blobs.blob[held.scored]
-            found.append(FieldErrors(scored.y[:, i], both, near.gap, numbers, blob))
+            found.append(FieldErrors(scored.y[:, i], each, near.gap, numbers, blob))
         return found

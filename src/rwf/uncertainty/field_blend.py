@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.special import ndtri
 
 from rwf._types import Array, BoolArray, IntArray
@@ -27,6 +28,7 @@ FACTOR_DEVIATION = 0.5  # prior standard deviation of log variance factors
 NEARBY, PRIOR_ROWS = (10, AROUND), (1e6, 40.0, 10.0, 2.0, 0.3)  # candidates for local scales
 CLEAR = 1.0  # nats by which a local scale must win in a gap
 FEW_BLOBS, UNKNOWN_TAIL = 3, 1.5  # up to so many blobs, tails are taken to be this heavy
+TINY = 1e-300
 LARGEST_LEVEL = 0.985  # of a quantile: beyond it is the maximum of what was seen
 
 
@@ -183,16 +185,28 @@ def learn_field_blend(errors: FieldErrors, scores: FieldScores, mode: str | None
 
 
 def _expert_weights(errors: FieldErrors) -> Array:
-    """Weights of two experts that minimise squared errors at the knots, shrunk to equal ones."""
+    """Weights of experts, shrunk to equal ones, whose mixture has the smallest squared errors.
+
+    As weights sum to one, the error of a mixture is that of the experts: with S the products of
+    their errors, wᵀ(S + τI)w is smallest. The non-negative w that minimises it beside (Σw - 1)²
+    has the same direction, whatever the unit of S.
+    """
     B, counts = between_knots(errors.gap), errors.counts
-    first, second = errors.experts
-    unit = 0.5 * (first.variance + second.variance)
-    apart, error = first.mean - second.mean, errors.y - second.mean
-    n = B.T @ counts
-    products, squares = (B.T @ (counts * apart * other / unit) for other in (error, apart))
-    typical = EQUAL_ROWS * np.where(n > 0, squares / np.maximum(n, 1e-9), 1.0) + 1e-300
-    w = np.clip((products + 0.5 * typical) / (squares + typical), 0.0, 1.0)
-    return np.stack([w, 1.0 - w])
+    n_experts = len(errors.experts)
+    unit = np.mean([e.variance for e in errors.experts], axis=0)
+    means = np.column_stack([e.mean for e in errors.experts])
+    E = (errors.y[:, None] - means) / np.sqrt(unit)[:, None]
+    spread = E.var(axis=1)
+    weights = np.empty((n_experts, len(KNOTS)))
+    for knot, share in enumerate(B.T * counts):
+        n, S = float(share.sum()), (E * share[:, None]).T @ E
+        apart = n_experts * float(share @ spread) / n if n > 0 else 1.0
+        S[np.diag_indices(n_experts)] += EQUAL_ROWS * apart + TINY
+        S /= np.trace(S)
+        root = np.vstack([np.linalg.cholesky(S).T, np.ones(n_experts)])
+        w = nnls(root, np.append(np.zeros(n_experts), 1.0))[0]
+        weights[:, knot] = w / w.sum()
+    return weights
 
 
 def _log_factors(gap: Array, squares: Array, counts: Array, start: Array) -> Array:
