@@ -35,6 +35,13 @@ def random_tenth(X: Array, index: int) -> Split:
     return Split(order[:cut], order[cut:])
 
 
+def scattered(X: Array, index: int) -> Split:
+    """Train on 3000 rows at random, test on 10 000 others: few places of a large map."""
+    order = np.random.RandomState(index).permutation(len(X))
+    cut = min(3000, int(0.9 * len(X)))
+    return Split(order[:cut], order[cut : cut + 10_000])
+
+
 def quarter(X: Array, index: int) -> Split:
     """Splits 0 to 3 hold out the rows whose number is ``index`` modulo 4, in their order.
 

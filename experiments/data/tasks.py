@@ -63,6 +63,7 @@ ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
         "-gap": splits.hole,
         "-edge": splits.edge,
         "-tenth": splits.tenth,
+        "-scattered": splits.scattered,
     }
 )
 """What may follow the name of a table, and the rows that are then held out."""

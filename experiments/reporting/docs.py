@@ -97,6 +97,10 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "terrain-cost": tables_section(
         "terrain", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"
     ),
+    "scattered": tables_section("scattered", "rmse", "crps", "coverage95", "fit_cpu_seconds"),
+    "heaton": tables_section("heaton", "rmse", "crps", "coverage95", "fit_cpu_seconds"),
+    "heaton-simulated": tables_section("heaton-simulated", "rmse", "crps", "coverage95"),
+    "groups": tables_section("groups", "rmse", "nll", "coverage95"),
     "figure-terrain": figure_section(
         "terrain", "A withheld block of dem_jacksboro: truth, mean, standard deviation and error"
     ),

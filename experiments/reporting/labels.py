@@ -45,6 +45,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "celerite-matern32": "Matérn-3/2 by celerite2 ⁹",
         "knn": "K nearest neighbours ⁷",
         "linear-interpolation": "linear interpolation ⁸",
+        "spline": "thin-plate spline ʰ",
         "svgp": "SVGP, Matérn-3/2 ᵃ",
         "sm": "spectral mixture, stationary ᵇ",
         "dgp": "deep GP, two layers ᶜ",
@@ -109,6 +110,8 @@ NOTES = (
     "ᵍ With four or more columns, a GP of the 16 nearest neighbours is blended in if that improves "
     "the held-out log-likelihood. With 4 to 16 columns and more than 3000 rows, the metric is a "
     "full matrix.",
+    "ʰ The Green's functions of verde's Spline. Damping and one standard deviation for all rows "
+    "from a tenth of the training rows.",
     "† Training had not converged on some split when its time was over.",
 )
 """Footnotes by their marks; a table is followed by those that it uses."""
@@ -116,4 +119,4 @@ NOTES = (
 
 def plain_label(name: str) -> str:
     """The label of a method without Markdown and footnote marks."""
-    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍ ")
+    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰ ")

@@ -13,7 +13,7 @@ from experiments.baselines.boosting import Boosting
 from experiments.baselines.celerite import CeleriteMatern32
 from experiments.baselines.detrended import Detrended
 from experiments.baselines.exact_gp import ExactGP
-from experiments.baselines.interpolation import LinearInterpolation
+from experiments.baselines.interpolation import LinearInterpolation, ThinPlateSpline
 from experiments.baselines.kernel_map import KernelMapRidge, Kind
 from experiments.baselines.kriging import Kriging, TrueKriging
 from experiments.baselines.nearest import Nearest
@@ -78,6 +78,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "linear-interpolation": lambda settings, seed: Scaled(
             LinearInterpolation(random_state=seed, **settings)
         ),
+        "spline": lambda settings, seed: Scaled(ThinPlateSpline(random_state=seed, **settings)),
         "svgp": _on_torch("svgp", "SVGP"),
         "sm": _on_torch("spectral_mixture", "SpectralMixture"),
         "dgp": _on_torch("deep_gp", "DeepGP"),

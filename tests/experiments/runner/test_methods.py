@@ -39,6 +39,7 @@ def test_the_variance_of_f_is_that_of_y_without_the_noise(rng, name, settings):
         ("boosting", {"max_iter": 10}),
         ("knn", {}),
         ("linear-interpolation", {}),
+        ("spline", {}),
         ("rbfsampler", {"n_components": 40}),
         ("nystroem", {"n_components": 40}),
         ("exact-se", {"max_iter": 6, "short": 3}),
