@@ -17,13 +17,16 @@ from rwf.linalg.dense import (
     MANY_ROWS,
     Factor,
     add_gram,
+    add_outer,
     cholesky_inverse,
     factor_gram,
     factor_rows,
     lower_cholesky,
     lower_inverse,
+    lower_of_inverse,
     multiply_lower,
     multiply_rows,
+    multiply_symmetric,
     resolvable_identity,
     stack_triangle,
     whiten_rows,
@@ -57,6 +60,22 @@ def test_cholesky_and_both_inverses(p, seed, order):
     assert_allclose(L, np.linalg.cholesky(M), rtol=1e-10, atol=1e-12)
     assert_allclose(lower_inverse(L), np.linalg.inv(L), rtol=1e-8, atol=1e-10)
     assert_allclose(cholesky_inverse(L), np.linalg.inv(M), rtol=1e-8, atol=1e-10)
+
+
+@given(p=sizes, q=st.integers(0, 3), seed=seeds, order=st.sampled_from("CF"))
+def test_of_symmetric_matrices_lower_triangles_are_enough(p, q, seed, order):
+    M, rng = positive(p, seed), np.random.default_rng(seed)
+    A = np.array(rng.normal(size=(p, q)), order=order)
+    lower = np.asfortranarray(np.tril(M) + np.triu(rng.normal(size=(p, p)), 1))
+    L = lower_cholesky(lower, 0.25)
+    assert_allclose(L, np.linalg.cholesky(M + 0.25 * np.eye(p)), rtol=1e-10, atol=1e-12)
+    inverse = np.linalg.inv(L @ L.T)
+    assert_allclose(np.tril(lower_of_inverse(L)), np.tril(inverse), rtol=1e-8, atol=1e-10)
+    single = lower_of_inverse(L, single=True)
+    assert_allclose(np.tril(single), np.tril(inverse), atol=1e-5 * np.abs(inverse).max(initial=1))
+    assert_allclose(multiply_symmetric(lower, A), M @ A, rtol=1e-10, atol=1e-10)
+    add_outer(lower, A, 2.0, 0.5)
+    assert_allclose(np.tril(lower), np.tril(0.5 * M + 2.0 * A @ A.T), rtol=1e-10, atol=1e-10)
 
 
 @given(n=sizes, p=sizes, seed=seeds)

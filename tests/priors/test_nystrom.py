@@ -15,7 +15,7 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, LinearFamily, Stack
 from rwf.features.inducing import HatMixture, NystromFeatures, NystromResidual
-from rwf.inference.evidence import exact_evidence
+from rwf.inference.evidence import SINGLE_ROWS, exact_evidence
 from rwf.priors import nystrom
 from rwf.priors.nystrom import (
     LENGTH_SPREAD,
@@ -134,6 +134,44 @@ def test_every_gradient_of_the_exact_evidence_is_its_central_difference(ard, k, 
             (at(v + step * u).value - at(v - step * u).value) / (2 * step) for u in np.eye(len(v))
         ]
         assert_allclose(gradient, difference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 30, 700])
+def test_lower_triangles_of_the_kernel_are_those_of_all_pairs(n, rng):
+    kernel, X = make_kernel(rng, 5, 3, mix=True), rng.normal(3.0, 2.0, (n, 5))
+    K = kernel.lower(X)
+    assert K.flags.f_contiguous
+    assert_allclose(np.tril(K), np.tril(kernel(X, X)), atol=1e-13 * kernel.diagonal)
+
+
+def test_the_kernel_pulls_back_what_lower_triangles_hold_in_tiles_of_any_size(rng):
+    """2 Σ_{i>j} G_ij ∂k_ij plus the diagonal, of more rows than are taken at a time."""
+    kernel, X = make_kernel(rng, 2, 2, mix=True), rng.normal(3.0, 2.0, (1300, 2))
+    half = rng.normal(size=(len(X), len(X)))
+    G, step, theta = np.asfortranarray(half + half.T), 1e-5, kernel.theta
+    found = kernel.pull_back(X, np.asfortranarray(np.tril(G)))
+    for u, slope in zip(np.eye(len(theta)), found, strict=True):
+        above, below = (kernel.with_theta(theta + s * u)(X, X) for s in (step, -step))
+        assert_allclose(slope, np.vdot(G, above - below) / (2 * step), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("log_noise", [-2.0, -9.0])
+def test_a_gradient_in_single_precision_has_four_digits(log_noise, rng, monkeypatch):
+    kernel, rows, trend = make_problem(rng, n=SINGLE_ROWS)
+    rows = replace(rows, weights=np.ones(len(rows)))
+
+    def at(log_noise):
+        e = exact_evidence(
+            kernel, rows, trend(rows.X), trend.groups, np.zeros(2), np.array([log_noise])
+        )
+        return e.value, np.concatenate([e.log_noise, e.log_priors, e.theta])
+
+    (value, single), (_, noiseless) = at(log_noise), at(-30.0)
+    monkeypatch.setattr("rwf.inference.evidence.SINGLE_ROWS", len(rows) + 1)
+    (other, double), (_, exact) = at(log_noise), at(-30.0)
+    assert value == other
+    assert 0 < np.abs(single - double).max() < 2e-4 * np.abs(double).max()
+    assert (noiseless == exact).all()  # below the noise that it resolves
 
 
 def test_whitened_features_reproduce_the_kernel_at_their_centres(rng):

@@ -1,7 +1,11 @@
 """Fused loops for kernels of a squared distance: the value, and its slopes where they are needed.
 
 Scales of the mixture are half an octave apart, so that one exponential serves all of them: from one
-scale to the next, q doubles and e^(-q/2) is squared.
+scale to the next, q doubles and e^(-q/2) is squared. The sum over scales is that of its powers,
+
+    k = S₀ - (q/d)S₁,    ∂k/∂q = (q/2d)S₂ - (1/d + 1/2)S₁,    S_p = Σ_s w_s 2^(ps) e^(-2^s q/2),
+
+which stay in registers, because the number of scales is known to the compiler.
 """
 
 from __future__ import annotations
@@ -9,60 +13,158 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from rwf.features._fused import _squared_distances, _tile
-from rwf.features._fused_math import compiled, exp, wide
+from rwf.features._fused import _tile
+from rwf.features._fused_math import FAST, compiled, exp, wide
+from rwf.features.inducing import LOG_SCALES
+from rwf.wavelets.base import TAIL
 
+N_SCALES = len(LOG_SCALES)
 NEGLIGIBLE = 1e-20  # a smaller exponential is dropped: its square would be a denormal
+
+
+@njit(inline="always", fastmath=FAST)
+def _distances(x: Any, tT: Any, a: int, q: Any) -> None:
+    """‖x - t_j‖² for a <= j, by differences, which keep their digits, from q_0 on.
+
+    Loops start at zero: where j may be negative, numba's tests for it prevent vector instructions.
+    """
+    for j in range(tT.shape[1] - a):
+        q[j] = 0.0
+    for k in range(len(x)):
+        t, u = tT[k, a:], x[k]
+        for j in range(len(t)):
+            q[j] += (u - t[j]) * (u - t[j])
+
+
+@njit(inline="always", fastmath=FAST)
+def _first_power(q: float) -> float:
+    """e^(-q/2), or zero in the tail."""
+    e = exp(-0.5 * min(q, TAIL))
+    return e if q <= TAIL else 0.0
+
+
+@njit(inline="always")
+def _powers(weights: Any, factor: float) -> Any:
+    """factor 2^(ps) weights_s, shape (3, S)."""
+    table = np.empty((3, N_SCALES))
+    for s in range(N_SCALES):
+        table[0, s] = factor * weights[s]
+        table[1, s] = 2.0**s * table[0, s]
+        table[2, s] = 2.0**s * table[1, s]
+    return table
 
 
 @compiled
 def mixture(
-    A: Any, tT: Any, weights: Any, amplitude: float, d: int, tail: float, out: Any, stride: int
+    A: Any, tT: Any, weights: Any, amplitude: float, upper: bool, out: Any, stride: int
 ) -> None:
-    """out_ij += amplitude Σ_s weights_s (1 - q_s/d) e^(-q_s/2), with q_s = 2^s q_ij."""
+    """out_ij += amplitude Σ_s weights_s h(2^s q_ij), of all pairs, or those of j >= i."""
     wide()
+    c, w = 1.0 / A.shape[1], _powers(weights, amplitude)
+    w0, w1 = w[0], w[1]
     tile = _tile(A)
-    q, e, one = np.empty(tile), np.empty(tile), np.ones(tile)
-    for a in range(0, tT.shape[1], tile):
-        b = min(a + tile, tT.shape[1])
-        t = np.ascontiguousarray(tT[:, a:b])
-        for i in range(A.shape[0]):
-            _squared_distances(A[i], t, one, q)
-            row = out[i * stride + a : i * stride + b]
-            for j in range(b - a):
-                z = exp(-0.5 * min(q[j], tail))
-                e[j] = z if q[j] <= tail else 0.0
-            for s in range(len(weights)):
-                w, c = amplitude * weights[s], 2.0**s / d
-                for j in range(b - a):
-                    row[j] += w * (1.0 - c * q[j]) * e[j]
-                    e[j] = e[j] * e[j] if e[j] > NEGLIGIBLE else 0.0
+    q = np.empty(tile)
+    for first in range(0, tT.shape[1], tile):
+        size = min(tile, tT.shape[1] - first)
+        t = np.ascontiguousarray(tT[:, first : first + size])
+        for i in range(min(len(A), first + size) if upper else len(A)):
+            a = max(i - first, 0) if upper else 0
+            _distances(A[i], t, a, q)
+            row = out[i * stride + first + a : i * stride + first + size]
+            for j in range(len(row)):
+                e = _first_power(q[j])
+                s0, s1 = w0[0] * e, w1[0] * e
+                for s in range(1, N_SCALES):
+                    e = e * e if e > NEGLIGIBLE else 0.0
+                    s0 += w0[s] * e
+                    s1 += w1[s] * e
+                row[j] += s0 - c * q[j] * s1
+
+
+@njit(inline="always", fastmath=FAST)
+def _slopes(q: Any, w: Any, v: Any, c: float, k: Any, by_q: Any, by_weights: Any) -> None:
+    """k, ∂k/∂q and Σ_s v_s ∂k/∂w_s, with the powers of w and of v."""
+    w0, w1, w2, v0, v1 = w[0], w[1], w[2], v[0], v[1]
+    for j in range(len(k)):
+        e = _first_power(q[j])
+        s0, s1, s2, t0, t1 = w0[0] * e, w1[0] * e, w2[0] * e, v0[0] * e, v1[0] * e
+        for s in range(1, N_SCALES):
+            e = e * e if e > NEGLIGIBLE else 0.0
+            s0 += w0[s] * e
+            s1 += w1[s] * e
+            s2 += w2[s] * e
+            t0 += v0[s] * e
+            t1 += v1[s] * e
+        r = c * q[j]
+        k[j] = s0 - r * s1
+        by_q[j] = 0.5 * r * s2 - (c + 0.5) * s1
+        by_weights[j] = t0 - r * t1
 
 
 @compiled
-def mixture_slopes(
-    A: Any, weights: Any, slopes: Any, d: int, tail: float, K: Any, by_q: Any, by_weights: Any
-) -> None:
+def mixture_slopes(A: Any, weights: Any, slopes: Any, K: Any, by_q: Any, by_weights: Any) -> None:
     """K, ∂K/∂q and Σ_s slopes_s ∂K/∂weights_s of a block of amplitude one, at all pairs."""
-    n = A.shape[0]
-    aT = np.ascontiguousarray(A.T)
-    q, e, one = np.empty(n), np.empty(n), np.ones(n)
+    wide()
+    n, d = A.shape
+    aT, q = np.ascontiguousarray(A.T), np.empty(n)
+    w, v = _powers(weights, 1.0), _powers(slopes, 1.0)
     for i in range(n):
-        _squared_distances(A[i], aT, one, q)
-        for j in range(n):
-            z = exp(-0.5 * min(q[j], tail))
-            e[j] = z if q[j] <= tail else 0.0
-            K[i, j] = 0.0
-            by_q[i, j] = 0.0
-            by_weights[i, j] = 0.0
-        double = 1.0
-        for s in range(len(weights)):
-            for j in range(n):
-                h = (1.0 - q[j] / d) * e[j]
-                K[i, j] += weights[s] * h
-                by_weights[i, j] += slopes[s] * h
-                by_q[i, j] -= weights[s] * double * (e[j] / d + 0.5 * h)
-                e[j] = e[j] * e[j] if e[j] > NEGLIGIBLE else 0.0
-                q[j] *= 2.0
-            double *= 2.0
+        _distances(A[i], aT, 0, q)
+        _slopes(q, w, v, 1.0 / d, K[i], by_q[i], by_weights[i])
+
+
+@njit(nogil=True, fastmath=True)
+def _dot(u: Any, v: Any) -> float:
+    """u·v, summed in any order."""
+    wide()
+    total = 0.0
+    for j in range(len(u)):
+        total += u[j] * v[j]
+    return total
+
+
+@njit(nogil=True, fastmath=True)
+def _pull(weight: Any, x: float, t: Any, moved: Any) -> float:
+    """Σ_j weight_j (x - t_j), of which each term is taken from moved_j."""
+    wide()
+    total = 0.0
+    for j in range(len(t)):
+        u = weight[j] * (x - t[j])
+        total += u
+        moved[j] -= u
+    return total
+
+
+@compiled
+def mixture_pull_back(A: Any, weights: Any, slopes: Any, G: Any, moved: Any) -> Any:
+    """Σ_{i<j} G_ij (k, Σ_s slopes_s ∂k/∂weights_s)_ij of a block of amplitude one.
+
+    ``moved``, shape (d, n), becomes Σ_j G_ij ∂k_ij/∂q_ij (a_i - a_j), so that no gradient of all
+    pairs is stored. Of the symmetric G the upper triangle is read.
+    """
+    wide()
+    n, d = A.shape
+    w, v = _powers(weights, 1.0), _powers(slopes, 1.0)
+    tile = _tile(A)
+    q, k, by_q, by_weights = np.empty(tile), np.empty(tile), np.empty(tile), np.empty(tile)
+    value, slope = 0.0, 0.0
+    moved[:] = 0.0
+    for first in range(0, n, tile):
+        size = min(tile, n - first)
+        t, part = np.ascontiguousarray(A[first : first + size].T), np.zeros((d, size))
+        for i in range(first + size - 1):
+            a = max(i + 1 - first, 0)
+            g = G[i, first + a : first + size]
+            h, weight, u = k[: len(g)], by_q[: len(g)], by_weights[: len(g)]
+            _distances(A[i], t, a, q)
+            _slopes(q, w, v, 1.0 / d, h, weight, u)
+            value += _dot(g, h)
+            slope += _dot(g, u)
+            for j in range(len(g)):
+                weight[j] *= g[j]
+            for m in range(d):
+                moved[m, i] += _pull(weight, A[i, m], t[m, a:], part[m, a:])
+        moved[:, first : first + size] += part
+    return value, slope

@@ -24,7 +24,6 @@ import numpy as np
 from rwf._types import Array, BoolArray, FloatArray, IntArray
 from rwf.features.base import LOG_LENGTH_BOUNDS, Shapeless, memory
 from rwf.linalg.dense import Factor, factor_matrix, stack_triangle
-from rwf.wavelets.base import TAIL
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
@@ -136,6 +135,15 @@ class HatMixture:
 
     def into(self, X: FloatArray, T: Array, out: Array) -> None:
         """Write k at all pairs of rows into ``out``, shape (n, m), whose rows may stand apart."""
+        self._write(X, T, out, upper=False)
+
+    def lower(self, X: Array) -> Array:
+        """The lower triangle of k at all pairs of rows, in Fortran's order, shape (n, n)."""
+        K = np.empty((len(X), len(X)), order="F")
+        self._write(X, X, K.T, upper=True)
+        return K
+
+    def _write(self, X: FloatArray, T: Array, out: Array, *, upper: bool) -> None:
         from rwf.features import _fused_inducing
 
         out[:] = 0.0
@@ -143,27 +151,27 @@ class HatMixture:
         for b in self._blocks:
             A, tT = self.coordinates(b, X), np.ascontiguousarray(self.coordinates(b, T).T)
             amplitude = float(np.exp(self.log_variances[b]))
-            _fused_inducing.mixture(A, tT, self.weights(b)[0], amplitude, X.shape[1], TAIL, *K)
+            _fused_inducing.mixture(A, tT, self.weights(b)[0], amplitude, upper, *K)
 
     def pull_back(self, X: Array, G: Array) -> Array:
-        """Σ G_ij ∂k(x_i, x_j)/∂θ for a symmetric gradient G by k at all pairs of rows."""
+        """Σ G_ij ∂k(x_i, x_j)/∂θ for a symmetric gradient G by k at all pairs of rows.
+
+        Of G its lower triangle is read, in Fortran's order.
+        """
         from rwf.features import _fused_inducing
 
-        n, d = X.shape
-        K, by_q, by_roughness = (np.empty((n, n)) for _ in range(3))
         gradient = []
         for b in self._blocks:
-            A = self.coordinates(b, X)
-            _fused_inducing.mixture_slopes(A, *self.weights(b), d, TAIL, K, by_q, by_roughness)
-            W = by_q * G
+            A, moved = self.coordinates(b, X), np.empty(X.shape[::-1])
+            k, by_roughness = _fused_inducing.mixture_pull_back(A, *self.weights(b), G.T, moved)
             # Of Q = Σ (a_k - a'_k)², ∂Q/∂log ℓ_k = -2 (a_k - a'_k)² and ∂Q/∂E_jk = 2 (x_j - x'_j)
-            # (a_k - a'_k)/ℓ_k, summed over pairs as matrix products.
-            moved = 4 * (W.sum(axis=1)[:, None] * A - W @ A)
-            lengths = -np.einsum("nk,nk->k", A, moved)
-            own = [np.vdot(G, K), np.vdot(G, by_roughness)]
+            # (a_k - a'_k)/ℓ_k; a pair is moved at both of its ends.
+            moved *= 4
+            lengths = -np.einsum("nk,kn->k", A, moved)
+            own = [2 * k + G.trace(), 2 * by_roughness]
             own += [*lengths] if self.ard else [lengths.sum()]
             if self.mixing is not None:
-                own += [*(X.T @ moved * np.exp(-self.log_lengths[b]))[self._mixed]]
+                own += [*((moved @ X).T * np.exp(-self.log_lengths[b]))[self._mixed]]
             gradient.append(np.exp(self.log_variances[b]) * np.array(own))
         return np.concatenate(gradient)
 

@@ -16,14 +16,26 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from rwf._types import Array, FloatArray, IntArray
+from rwf._types import Array, IntArray
 from rwf.data.rows import Block
 from rwf.features.base import Features
 from rwf.inference.moments import accumulate, accumulate_root, joint_rows, row_buffer
 from rwf.inference.posterior import Posterior, WeightPosterior
-from rwf.linalg.dense import factor_matrix, multiply_rows
+from rwf.linalg.dense import (
+    add_outer,
+    factor_matrix,
+    lower_of_inverse,
+    multiply_rows,
+    multiply_symmetric,
+)
 
 TO_SPARE = 1e-6  # share of the noise that moments resolve, up to which means need no refinement
+
+SINGLE_ROWS = 500
+"""Rows from which the inverse in the gradient of the exact evidence is in single precision."""
+
+SINGLE_NOISE = 3e-7
+"""Noise, over the largest variance of f, down to which the gradient then has four digits."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +145,9 @@ def _posteriors(
 
 
 class DifferentiableKernel(Protocol):
-    """What the exact evidence needs of a kernel."""
+    """What the exact evidence needs of a kernel: lower triangles in Fortran's order."""
 
-    def __call__(self, X: FloatArray, T: Array) -> Array: ...
+    def lower(self, X: Array) -> Array: ...
 
     def pull_back(self, X: Array, G: Array) -> Array: ...
 
@@ -148,22 +160,33 @@ def exact_evidence(
     log_priors: Array,
     log_noise: Array,
 ) -> Evidence:
-    """The evidence of weighted rows, with all gradients; ``groups`` are those of Z's columns."""
-    n, weights = len(rows), rows.weights
+    r"""The evidence of weighted rows, with all gradients; ``groups`` are those of Z's columns.
+
+    With α = C⁻¹y, ∂log p/∂C = ½(ααᵀ - C⁻¹), summed over outputs. Of symmetric matrices there are
+    lower triangles only.
+    """
+    n, weights, diagonal = len(rows), rows.weights, np.diag_indices(len(rows))
     scaled = trend * np.exp(0.5 * log_priors)[groups]
-    K = kernel(rows.X, rows.X) + scaled @ scaled.T
-    G, value = np.zeros((n, n)), -0.5 * float(np.log(weights).sum()) * len(log_noise)
-    d_noise = np.zeros(len(log_noise))
+    K = kernel.lower(rows.X)
+    add_outer(K, scaled)
+    prior, repeats = K[diagonal], float((weights - 1.0).sum())
+    resolved = SINGLE_NOISE * float(prior.max()) if n >= SINGLE_ROWS else np.inf
+    value = -0.5 * float(np.log(weights).sum()) * len(log_noise)
+    inverses, alphas, d_noise = [], np.empty_like(rows.y), np.zeros(len(log_noise))
     for k, noise in enumerate(np.exp(log_noise)):
-        factor = factor_matrix(K + np.diag(noise / weights))
+        K[diagonal] = prior + noise / weights
+        factor = factor_matrix(K)
         half = solve_triangular(factor.L, rows.y[:, k], lower=True, check_finite=False)
         alpha = solve_triangular(factor.L, half, lower=True, trans="T", check_finite=False)
-        by_K = 0.5 * (np.outer(alpha, alpha) - factor.inverse())
-        repeats = float((weights - 1.0).sum())
+        inverse = lower_of_inverse(factor.L, single=noise > resolved)
         value -= 0.5 * (float(half @ half) + factor.log_determinant + n * np.log(2 * np.pi))
         value -= 0.5 * repeats * np.log(2 * np.pi * noise)
-        d_noise[k] = float(noise * (by_K.diagonal() @ (1.0 / weights))) - 0.5 * repeats
-        G += by_K
-    per_column = np.einsum("nq,nq->q", scaled, G @ scaled)
+        by_diagonal = 0.5 * (alpha**2 - inverse[diagonal])
+        d_noise[k] = float(noise * (by_diagonal @ (1.0 / weights))) - 0.5 * repeats
+        alphas[:, k] = alpha
+        inverses.append(inverse)
+    G = sum(inverses[1:], start=inverses[0])
+    add_outer(G, alphas, 0.5, -0.5)
+    per_column = np.einsum("nq,nq->q", scaled, multiply_symmetric(G, scaled))
     d_priors = np.bincount(groups, weights=per_column, minlength=len(log_priors))
     return Evidence(value, d_noise, d_priors.astype(np.float64), kernel.pull_back(rows.X, G))

@@ -158,11 +158,10 @@ class HatKernel(StationaryKernelMixin, _WithLengths):  # type: ignore[misc]
         if Y is not None:
             raise ValueError("the gradient is for all pairs of X: leave Y out.")
         from rwf.features import _fused_inducing
-        from rwf.wavelets.base import TAIL
 
         K, by_q, by_roughness = (np.empty((len(X), len(X))) for _ in range(3))
         A = np.ascontiguousarray(X / self._lengths(d))
-        _fused_inducing.mixture_slopes(A, *mixture.weights(0), d, TAIL, K, by_q, by_roughness)
+        _fused_inducing.mixture_slopes(A, *mixture.weights(0), K, by_q, by_roughness)
         by_length = -2 * by_q[..., None] * (A[:, None] - A) ** 2  # ∂Q/∂log ℓ_k = -2(a_k - a'_k)²
         slopes = [by_length @ self._directions(d).T]
         if not self.hyperparameter_roughness.fixed:

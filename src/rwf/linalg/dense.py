@@ -61,7 +61,7 @@ def call(name: str, *arguments: str | int | float | FloatArray) -> int:
             real = ctypes.c_float if name.startswith("s") else ctypes.c_double
             pointers.append(ctypes.byref(real(value)))
     info = ctypes.c_int(0)
-    if name in {"dpotrf", "dpotri", "dtrtri"}:
+    if name in {"dpotrf", "dpotri", "spotri", "dtrtri"}:
         pointers.append(ctypes.byref(info))
     _routine(name)(*pointers)
     return info.value
@@ -78,6 +78,29 @@ def add_gram(G: FloatArray, Z: FloatArray, keep: float = 1.0) -> None:
     if p:
         name = "dsyrk" if Z.dtype == np.float64 else "ssyrk"
         call(name, "U", "N", p, n, 1.0, Z, _stride(Z), keep, G, p)
+
+
+def add_outer(M: Array, A: Array, scale: float = 1.0, keep: float = 1.0) -> None:
+    """The lower triangle of M becomes ``keep`` times itself plus ``scale`` AAᵀ, A of shape (n, q).
+
+    M is in Fortran's order.
+    """
+    n, q = A.shape
+    assert M.flags.f_contiguous
+    if n and q:
+        call("dsyrk", "L", "N", n, q, scale, np.asfortranarray(A), n, keep, M, n)
+    else:
+        M *= keep
+
+
+def multiply_symmetric(M: Array, A: Array) -> Array:
+    """MA for a symmetric M, of which the lower triangle is read, in Fortran's order."""
+    n, q = A.shape
+    assert M.flags.f_contiguous
+    out = np.zeros((n, q), order="F")
+    if n and q:
+        call("dsymm", "L", "L", n, q, 1.0, M, n, np.asfortranarray(A), n, 0.0, out, n)
+    return out
 
 
 def multiply_rows(Z: Array, B: Array, out: Array) -> None:
@@ -112,10 +135,15 @@ def _stride(Z: FloatArray) -> int:
     return max(p, int(Z.strides[0]) // int(Z.itemsize), 1) if n > 1 else max(p, 1)
 
 
-def lower_cholesky(M: Array) -> Array | None:
-    """L of a symmetric M = LLᵀ, in Fortran's order, or ``None`` if there is none."""
+def lower_cholesky(M: Array, jitter: float = 0.0) -> Array | None:
+    """L of a symmetric M + jitter·I = LLᵀ, in Fortran's order, or ``None`` if there is none.
+
+    Of an M in Fortran's order the lower triangle is read.
+    """
     L = np.array(M)
     L = L if L.flags.f_contiguous else np.ascontiguousarray(L).T  # M = Mᵀ
+    if jitter:
+        L[np.diag_indices_from(L)] += jitter
     if len(L) and call("dpotrf", "L", len(L), L, len(L)) != 0:
         return None
     return _lower(L)
@@ -123,10 +151,15 @@ def lower_cholesky(M: Array) -> Array | None:
 
 def cholesky_inverse(L: Array) -> Array:
     """(LLᵀ)⁻¹, in Fortran's order."""
-    inverse = np.array(L, order="F")
+    return mirror_lower(lower_of_inverse(L))
+
+
+def lower_of_inverse(L: Array, *, single: bool = False) -> Array:
+    """The lower triangle of (LLᵀ)⁻¹, in Fortran's order, in single precision if asked for."""
+    inverse = np.array(L, order="F", dtype=np.float32 if single else np.float64)
     if len(L):
-        call("dpotri", "L", len(L), inverse, len(L))
-    return mirror_lower(inverse)
+        call("spotri" if single else "dpotri", "L", len(L), inverse, len(L))
+    return np.asarray(inverse, dtype=np.float64)
 
 
 def lower_inverse(L: Array) -> Array:
@@ -217,7 +250,7 @@ def factor_matrix(M: Array) -> Factor:
     largest = float(M.diagonal().max(initial=0.0))
     for jitter in JITTERS:
         added = jitter * largest
-        L = lower_cholesky(M + added * np.eye(len(M)) if added else M)
+        L = lower_cholesky(M, added)
         if L is not None and np.isfinite(L.diagonal()).all():
             return Factor(L, added)
     raise NotPositiveDefiniteError(
