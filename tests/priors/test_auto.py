@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.models.base import Prediction
 from rwf.priors import PRIORS, auto
-from rwf.priors.base import LearnedPrior, LearningTask
+from rwf.priors.base import LearnedPrior, LearningTask, Prior
+from rwf.priors.spike_slab import LearnedSpikeSlab, SpikeSlab
 
 
 @pytest.fixture
@@ -23,46 +24,129 @@ def task(rng):
 
 @dataclass(frozen=True, kw_only=True)
 class Learned(LearnedPrior):
-    """A prior that model selection scores with constant noise first."""
+    """Predicts zero; rows with a positive first input have another variance than the others."""
 
-    screened = True
+    name: str
+    deviations: tuple[float, float]
 
     def condition(self, task, rows):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(
-    "best, gain, tried, expected",
-    [
-        (None, 0.2, ["auto"], 1.2),
-        (1.25, 0.2, ["constant", "auto"], 1.2),  # not hopeless, and behind all the same
-        (1.25, 0.6, ["constant", "auto"], 1.6),
-        (1.6, 0.7, ["constant"], 1.0),  # hopeless, so that nothing else is tried
-    ],
-)
-def test_a_prior_that_is_far_behind_gets_constant_noise_only(
-    best, gain, tried, expected, task, monkeypatch
-):
-    noises = []
+@dataclass(frozen=True)
+class Runner(Prior):
+    """What it learned is given; what it was conditioned on is noted."""
 
-    class Model:
-        def __init__(self, density):
-            self.density = density
+    name: str
+    deviations: tuple[float, float]
 
-        def predict(self, X):
-            variance = np.exp(-2 * self.density) / (2 * np.pi)  # log N(0; 0, variance) = density
-            zeros = np.zeros((len(X), 1))
-            return Prediction(zeros, zeros, zeros + variance, np.ones(len(X)))
+    def n_components(self, n):
+        return 1
 
-    def calibrated_model(learned, task, rows):
-        noises.append(task.config.noise)
-        return Model(1.0 + gain * (task.config.noise == "auto"))
+    def learn(self, task):
+        return Learned(trials=(), n_learned=0, name=self.name, deviations=self.deviations)
 
-    monkeypatch.setattr(auto, "calibrated_model", calibrated_model)
-    held = Block(np.zeros((3, 1)), np.zeros((3, 1)), np.ones(3))
-    learned = Learned(trials=(), n_learned=0)
-    assert auto._held_out(learned, task, held, best) == pytest.approx(expected)
-    assert noises == tried
+
+@pytest.fixture
+def run(task, monkeypatch):
+    """Run a race of priors, and return the leader and the rounds of each."""
+
+    def race(n_kept, runners, **config):
+        task_ = replace(task, config=replace(task.config, **config))
+        rounds = []
+
+        class Model:
+            def __init__(self, deviations):
+                self.deviations = np.array(deviations)
+
+            def predict(self, X):
+                variance = self.deviations[(X > 0).astype(int)] ** 2
+                return Prediction(0 * X, 0.5 * variance, 0.5 * variance, np.ones(len(X)))
+
+        def calibrated_model(learned, task, rows):
+            rounds.append((learned.name, len(rows), task.config.noise))
+            return Model(learned.deviations)
+
+        monkeypatch.setattr(auto, "calibrated_model", calibrated_model)
+        block = Block(np.zeros((n_kept, 1)), np.zeros((n_kept, 1)), np.ones(n_kept))
+        X = np.repeat([[1.0], [-1.0]], 100, axis=0)
+        held = Block(X, np.ones((200, 1)), np.ones(200))
+        found = auto._Race(task_, auto._rounds(block, task_, few=True), held)
+        for runner in runners:
+            found.enter(runner.name, runner, task.rng)
+        return found.leader.name, rounds
+
+    return race
+
+
+GOOD, BETTER = Runner("good", (1.3, 1.3)), Runner("better", (1.0, 1.0))
+EQUAL, NEAR = Runner("equal", (1.3, 1.3)), Runner("near", (1.0, 1.46))
+
+
+def test_a_better_prior_runs_all_rounds_and_leads(run):
+    leader, rounds = run(5000, [GOOD, BETTER])
+    assert leader == "better"
+    every = [(1000, "constant"), (5000, "constant"), (5000, "auto")]
+    assert [(n, noise) for name, n, noise in rounds if name == "better"] == every
+    assert run(500, [GOOD, BETTER])[1] == [
+        ("good", 500, "auto"),
+        ("better", 500, "constant"),
+        ("good", 500, "constant"),
+        ("better", 500, "auto"),
+    ]
+
+
+def test_a_worse_prior_runs_one_round(run):
+    leader, rounds = run(5000, [BETTER, GOOD])
+    assert leader == "better"
+    assert [r for r in rounds if r[0] == "good"] == [("good", 1000, "constant")]
+
+
+def test_a_tie_goes_on_to_the_end_and_does_not_change_the_leader(run):
+    """Half of the rows are predicted better, half worse: the gain is below its standard error."""
+    leader, rounds = run(500, [GOOD, NEAR])
+    near = np.array(NEAR.deviations)
+    gain = np.log(1.3 / near) + 0.5 * (1.3**-2 - near**-2)
+    assert 0.0 < gain.mean() < auto.AHEAD * gain.std() / 200**0.5
+    assert leader == "good"
+    assert [r for r in rounds if r[0] == "near"] == [
+        ("near", 500, "constant"),
+        ("near", 500, "auto"),
+    ]
+
+
+def test_what_there_is_to_win_is_what_the_leader_loses_by_not_knowing_f(task):
+    p = Prediction(*np.full((3, 4, 1), 0.3), np.ones(4))
+    runner = auto._Runner("leader", GOOD, task, [(task.known, task.config)], task.known.X)
+    runner.predictions[0] = p
+    race = auto._Race(task, runner.rounds, task.known)
+    assert race.promise == np.inf
+    race.leader = runner
+    assert race.promise == pytest.approx(0.5 * np.log(2.0))
+
+
+def test_other_priors_run_only_if_there_is_something_to_win(rng):
+    x = rng.uniform(3.0, 5.0, 1500)
+    y = 2.0 + np.sin(x) + 0.3 * rng.normal(size=1500)
+    model = RWFRegressor(random_state=0).fit(x[:, None], y)
+    assert not [t for t in model.fit_report_.trials if not t.chosen and t.name.startswith("prior")]
+
+
+def test_the_winner_goes_on_from_what_it_learned_in_the_race(rng, monkeypatch):
+    starts = []
+    learn = SpikeSlab.learn
+
+    def noted(self, task):
+        starts.append(task.start)
+        return learn(self, task)
+
+    monkeypatch.setattr(SpikeSlab, "learn", noted)
+    x = rng.uniform(3.0, 5.0, 400)
+    y = np.where(x > 3.7, 2.0, -1.0) + 0.05 * rng.normal(size=400)
+    model = RWFRegressor(random_state=0).fit(x[:, None], y)
+    assert type(model.model_.base).__name__ == "SpikeSlabModel"
+    assert starts[0] is None
+    assert isinstance(starts[1], LearnedSpikeSlab)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,13 @@ from numba.extending import intrinsic
 FAST = {"contract", "nnan", "ninf", "nsz", "arcp"}
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first call; keep the machine code on disk where a cache directory is writable."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}
+def compiled(function: Callable[..., Any], sums: bool = False) -> Callable[..., Any]:
+    """Compile on first call; keep the machine code on disk where a cache directory is writable.
+
+    With ``sums``, these are in any order, as vector instructions need.
+    """
+    fast = FAST | {"reassoc"} if sums else FAST
+    options: dict[str, Any] = {"nogil": True, "fastmath": fast, "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no writable cache directory

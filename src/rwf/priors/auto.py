@@ -1,18 +1,25 @@
-"""Model selection: several priors compete on some of the rows, and held-out rows choose."""
+"""Model selection: priors race on some of the rows, and held-out rows choose.
+
+The cheapest prior leads at first. Each of the others gets more rows, and then the noise model and
+local calibration, only while its log densities of held-out rows, row by row, leave it a chance to
+pass the leader. What there is to win is bounded by what the leader loses by not knowing f: if that
+is next to nothing, the race is over.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from rwf.data.holdout import hold_out
+from rwf._types import Array
+from rwf.data.holdout import hold_out, standard_error
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION
+from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Prediction
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.base import (
@@ -31,7 +38,10 @@ from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
 
 ROWS = 5000  # on which priors compete
 FIELD_ROWS, MOST_FIELD_ROWS = 1000, 2**20  # of two or three columns that a field is used for
-HOPELESS = 0.3  # nats per row behind the best at which noise and calibration are not learned
+FEW = 1000  # rows of the first round, if there are twice as many
+PROMISE = 0.03  # nats per row below which there is nothing to win
+CHANCE = 1.0  # standard errors that a prior may be behind in a round and still go on
+AHEAD = 0.5  # standard errors by which it must be ahead in the end: the leader is cheaper
 
 
 @dataclass(frozen=True)
@@ -73,15 +83,22 @@ class Auto(Prior):
         kept, held = hold_out(some_rows(known, ROWS, rng), rng)
         if len(held) < ENOUGH_SCORES:
             return _learned(next(iter(able.values())), task, known, rng)
-        densities = _densities(able, task, kept, held)
-        if not densities:
+        race = _Race(task, _rounds(kept, task, few="field" not in able), held)
+        for name, own in zip(reversed([*able]), rng.spawn(len(able)), strict=True):
+            try:
+                race.enter(name, able[name], own)
+            except (NotSparseError, NotPositiveDefiniteError) as reason:
+                task.progress(f"prior {name!r} is not considered: {reason}")
+            if race.promise < PROMISE:
+                break
+        if race.leader is None:
             # The first fails with an error that says why.
             return _learned(next(iter(able.values())), task, known, rng)
-        best = max(densities, key=lambda name: densities[name])
-        found = _learned(able[best], task, known, rng)
+        best = race.leader.name
+        found = _learned(able[best], task, known, rng, race.leader.learned[id(kept)])
         tried = tuple(
             Trial(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
-            for name, density in densities.items()
+            for name, density in race.densities.items()
             if name != best
         )
         chosen = tuple(
@@ -119,45 +136,96 @@ def _candidates(n: int, d: int, config: FitConfig) -> dict[str, Prior]:
 
 
 def _learned(
-    prior: Prior, task: LearningTask, rows: Block, rng: np.random.Generator
+    prior: Prior,
+    task: LearningTask,
+    rows: Block,
+    rng: np.random.Generator,
+    start: LearnedPrior | None = None,
 ) -> LearnedPrior:
     size = task.config.n_components or prior.n_components(len(task.known))
-    return prior.learn(replace(task, known=rows, n_components=size, rng=rng))
+    return prior.learn(replace(task, known=rows, n_components=size, rng=rng, start=start))
 
 
-def _densities(
-    able: Mapping[str, Prior], task: LearningTask, kept: Block, held: Block
-) -> dict[str, float]:
-    """Mean log density of held-out rows by prior; without those that do not suit the data."""
-    densities: dict[str, float] = {}
-    streams = dict(zip(able, task.rng.spawn(len(able)), strict=True))
-    for name in reversed([*able]):
-        rng = streams[name]
-        try:
-            learned = _learned(able[name].cheap(), task, kept, rng)
-            best = max(densities.values(), default=None)
-            own = replace(task, known=kept, rng=rng)
-            densities[name] = _held_out(learned, own, held, best)
-        except (NotSparseError, NotPositiveDefiniteError) as reason:
-            task.progress(f"prior {name!r} is not considered: {reason}")
-            continue
-        task.progress(f"prior {name!r}: held-out log density {densities[name]:.4f}")
-    return densities
+Round: TypeAlias = tuple[Block, FitConfig]
+"""Rows to learn from, and whether there is a noise model and local calibration."""
 
 
-def _held_out(learned: LearnedPrior, task: LearningTask, held: Block, best: float | None) -> float:
-    """Mean log density of held-out rows, with noise and calibration if these can matter."""
-
-    def density(task: LearningTask) -> float:
-        model = calibrated_model(learned, task, task.known)
-        return float(model.predict(held.X).log_density(held.y).mean())
-
+def _rounds(kept: Block, task: LearningTask, *, few: bool) -> list[Round]:
     config = task.config
-    if best is not None and config.noise == "auto" and learned.screened:
-        mode = "global" if config.calibration == "local" else config.calibration
-        plain = replace(config, noise="constant", calibration=mode)
-        (other,) = task.rng.spawn(1)  # so that what follows does not depend on this
-        found = density(replace(task, config=plain, rng=other))
-        if found < best - HOPELESS:
-            return found
-    return density(task)
+    plain = replace(
+        config,
+        noise="constant" if config.noise == "auto" else config.noise,
+        calibration="global" if config.calibration == "local" else config.calibration,
+        max_iter=max(1, config.max_iter // 2),
+    )
+    first = [(some_rows(kept, FEW, task.rng), plain)] if few and len(kept) >= 2 * FEW else []
+    return [*first, *([(kept, plain)] if plain != config else []), (kept, config)]
+
+
+@dataclass
+class _Race:
+    """Priors that are compared round by round, and the one that leads."""
+
+    task: LearningTask
+    rounds: list[Round]
+    held: Block  # rows to predict
+    leader: _Runner | None = None
+    densities: dict[str, float] = field(default_factory=dict)  # in the last round of each, by name
+
+    @property
+    def promise(self) -> float:
+        """Nats per row that the leader loses by not knowing f."""
+        if self.leader is None:
+            return np.inf
+        p = self.leader.prediction(-1)
+        return float(0.5 * np.log1p(p.function_variance / p.noise_variance).sum(axis=1).mean())
+
+    def enter(self, name: str, prior: Prior, rng: np.random.Generator) -> None:
+        """Let a prior run as long as it may pass the leader, whose place it then takes."""
+        runner = _Runner(name, prior.cheap(), replace(self.task, rng=rng), self.rounds, self.held.X)
+        ahead = self._is_ahead(runner)
+        if ahead:
+            self.leader = runner
+        self.task.progress(
+            f"prior {name!r}: held-out log density {self.densities[name]:.4f}"
+            + (", leads" if ahead else "")
+        )
+
+    def _is_ahead(self, runner: _Runner) -> bool:
+        y, last = self.held.y, len(self.rounds) - 1
+        for index in range(last + 1) if self.leader else [last]:
+            own = runner.prediction(index).log_density(y)
+            self.densities[runner.name] = float(own.mean())
+            if self.leader is None:
+                return True
+            gain = own - self.leader.prediction(index).log_density(y)
+            slack = -CHANCE if index < last else AHEAD
+            if gain.mean() <= slack * standard_error(gain, self.held.groups):
+                return False
+        return True
+
+
+@dataclass
+class _Runner:
+    """A prior in the race: what it learned and predicts, as far as it came."""
+
+    name: str
+    prior: Prior
+    task: LearningTask
+    rounds: list[Round]
+    X: Array  # of the held-out rows
+    learned: dict[int, LearnedPrior] = field(default_factory=dict)  # by the identity of its rows
+    predictions: dict[int, Prediction] = field(default_factory=dict)  # by round
+
+    def prediction(self, index: int) -> Prediction:
+        """Of held-out rows, in a round."""
+        index %= len(self.rounds)
+        if index not in self.predictions:
+            rows, config = self.rounds[index]
+            task = replace(self.task, known=rows, config=config)
+            if id(rows) not in self.learned:
+                start = next(reversed(self.learned.values()), None)
+                self.learned[id(rows)] = _learned(self.prior, task, rows, task.rng, start)
+            model = calibrated_model(self.learned[id(rows)], task, rows)
+            self.predictions[index] = model.predict(self.X)
+        return self.predictions[index]

@@ -79,6 +79,7 @@ class LearningTask:
     config: FitConfig  # parameters of the fit
     rng: np.random.Generator  # draws rows and atoms
     progress: Progress  # called with a line of text now and then
+    start: LearnedPrior | None = None  # what the prior learned from some of these rows
 
     @cached_property
     def scored(self) -> Block:
@@ -104,8 +105,6 @@ class LearnedPrior(ABC):
     n_learned: int  # number of parameters learned
     why: str = ""  # why this solver is used, if there was a choice
     blends: bool = False  # whether a blend with nearest neighbours is worth trying by default
-    screened: ClassVar[bool] = False
-    """Whether model selection scores it with constant noise first."""
     finished: ClassVar[bool] = False
     """Whether the model is calibrated, and has its neighbors, when it is conditioned."""
 
@@ -195,7 +194,6 @@ class LearnedFeatures(LearnedPrior):
     # features, and the variances from which empirical Bayes starts
     hyperparameters: Hyperparameters
     learn_variances: bool = True  # whether it moves the prior variances, or the noise alone
-    screened: ClassVar[bool] = True
 
     def condition(self, task: LearningTask, rows: Rows) -> Model:
         model = self._with_constant_noise(task, rows)

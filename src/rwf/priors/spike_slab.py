@@ -23,9 +23,7 @@ SMOOTH_COMPONENTS, SMOOTH_START = 40, 0.1  # columns of the smooth part, and the
 MOST_ACTIVE = 1 / 12  # atoms per row beyond which model selection does not consider the prior
 SCHEDULE = Schedule()  # how long weights are sampled
 
-CHEAP_SCHEDULE = replace(
-    SCHEDULE, chains=2, burn_in=5, keeping=4, attempts=1, most_active=MOST_ACTIVE
-)
+CHEAP_SCHEDULE = replace(SCHEDULE, burn_in=4, keeping=2, attempts=1, most_active=MOST_ACTIVE)
 """The same in model selection."""
 
 
@@ -71,7 +69,11 @@ class SpikeSlab(Prior):
         fits = []
         for output in range(known.y.shape[1]):
             rows = replace(known, y=known.y[:, output : output + 1])
-            fits.append(fit_windows(rows, rng, smooth, self.schedule))
+            start = None
+            if task.start is not None:
+                assert isinstance(task.start, LearnedSpikeSlab)
+                start = task.start.hyperparameters.fits[output]
+            fits.append(fit_windows(rows, rng, smooth, self.schedule, start))
         gaps = None if task.config.calibration is None else GapReversion.between(known.X[:, 0])
         trials = [
             Trial(np.nan, w.fit.report.sweeps, 0.0, True, name=f"chain {i + 1}", held_out=score)

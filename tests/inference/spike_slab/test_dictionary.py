@@ -16,7 +16,14 @@ from rwf.inference.spike_slab._atoms import gram_row
 from rwf.inference.spike_slab._moves import Terms, fill_row
 from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, NOTHING, STEP, Dictionary
-from rwf.inference.spike_slab.drawing import draw, n_blocks, octaves, redraw
+from rwf.inference.spike_slab.drawing import (
+    draw,
+    in_blocks,
+    moved_within_gaps,
+    n_blocks,
+    octaves,
+    redraw,
+)
 from rwf.inference.spike_slab.reduction import DenseRows, reduced
 
 
@@ -98,8 +105,8 @@ def test_scales_go_from_the_span_to_four_spacings_in_any_units(rng):
         local = d.take(d.kinds != STEP)
         assert_allclose(octaves(x)[0], unit, rtol=1e-6)
         assert 4 * unit / 511 / 1.5 < local.scales.min() < 6 * unit / 511
-        # Two atoms of each of three kinds per scale length, and some beyond both ends.
-        expected = 3 * (2 * 2.0 ** np.arange(7) + 7).sum()
+        # An atom of each of three kinds per scale length, and some beyond both ends.
+        expected = 3 * (2.0 ** np.arange(7) + 7).sum()
         assert 0.85 * expected < local.n_features <= expected
 
 
@@ -128,6 +135,30 @@ def test_a_redraw_keeps_active_atoms_and_the_size_of_every_block(rng):
         steps = pool.dictionary.kinds == STEP
         assert steps[np.argmax(steps) :].all()
     assert not np.isin(pool.dictionary.shifts, first.shifts).sum() > 60
+
+
+def test_steps_move_within_their_gaps_and_nothing_else_changes(rng):
+    x = np.sort(rng.uniform(3, 8, 200))
+    d = draw(x, rng)
+    moved = moved_within_gaps(d, x, rng)
+    steps = d.kinds == STEP
+    assert (np.abs(moved.shifts - d.shifts)[steps] > 0).all()
+    assert_array_equal(moved(x[:, None]), d(x[:, None]))
+    assert_array_equal(moved.take(~steps).shifts, d.take(~steps).shifts)
+
+
+def test_atoms_get_the_blocks_of_other_inputs(rng):
+    x = np.sort(rng.uniform(3, 8, 300))
+    d = draw(x, rng)
+    assert_array_equal(in_blocks(d, x).blocks, d.blocks)
+    fewer = x[::4]
+    found = in_blocks(d, fewer)
+    assert (found.blocks < n_blocks(fewer)).all()
+    assert len(octaves(fewer)) < len(octaves(x))
+    assert_array_equal(found.kinds == STEP, found.blocks == 0)
+    wide = (d.scales > 2.6) & (d.scales < 4.9)  # the coarsest octave of both
+    assert wide.sum() > 5
+    assert_array_equal((found.blocks[wide] - 1) % len(octaves(fewer)), np.zeros(wide.sum()))
 
 
 def test_jittered_copies_are_near_and_there_are_none_of_steps(rng):

@@ -89,7 +89,7 @@ def test_predictions_from_moments_equal_those_of_the_sampler_itself():
     smooth = smooth_part(np.sort(rows.X[:, 0]))
     for part in (None, smooth):
         task = Task.of(rows, part)
-        chain = Chain(task, np.random.default_rng(3))
+        chain = Chain(task, np.random.default_rng(4))
         chain.burn_in(1, 4)
         pool, sampler = chain.redraw(0)
         sampler.sweep(1.0)
@@ -234,7 +234,7 @@ def test_a_smooth_part_spares_atoms_and_errors():
     wave = smooth.features(x[:, None]) @ rng.normal(size=len(smooth.groups))
     jump = 2.0 * (x > 0.43)
     rows = Block(x[:, None], (wave + jump + 0.02 * rng.normal(size=300))[:, None], np.ones(300))
-    plain, both = fitted(rows), fitted(rows, smooth=smooth)
+    plain, both = fitted(rows, seed=1), fitted(rows, seed=1, smooth=smooth)
     assert both.report.active < 0.7 * plain.report.active
     errors = [
         np.sqrt(np.mean((predicted(fit, rows, rows.X).mean - wave - jump) ** 2))
@@ -281,6 +281,33 @@ def test_chains_that_disagree_go_on_and_say_so(monkeypatch):
     assert not fit.report.converged
     assert fit.report.dictionaries == 2 + 3 * 2
     assert len(fit.draws) == 12
+
+
+def test_chains_go_on_from_the_states_of_a_fit_to_some_of_the_rows(case):
+    rows, f, _ = case
+    some = rows.part(np.arange(len(rows)) % 3 > 0)
+    first = fitted(some, schedule=replace(SHORT, burn_in=6))
+    states = first.last_states
+    assert [len(s.variances) for s in states] == [len(first.draws[i].atoms) for i in (5, 11)]
+    assert states[1].noise_variance == first.draws[11].noise_variance
+    chain = Chain(Task.of(rows, None), np.random.default_rng(0), states[1])
+    pool, sampler = chain.redraw(0)
+    assert_array_equal(
+        np.sort(pool.dictionary.take(pool.active).shifts), np.sort(states[1].atoms.shifts)
+    )
+    assert sampler.levels.noise_variance == states[1].noise_variance
+    chain.burn_in(6, 6)
+    assert chain.dictionaries < 4  # there was little left to find
+    again = fitted(rows, start=states, schedule=replace(SHORT, burn_in=1, keeping=1))
+    assert again.report.dictionaries == 2
+    assert np.sqrt(np.mean((predicted(again, rows, rows.X).mean - f) ** 2)) < 0.08
+
+
+def test_burn_in_ends_when_the_noise_falls_no_more():
+    rows, _ = bumpy(200, 9)
+    chain = Chain(Task.of(rows, None), np.random.default_rng(0))
+    chain.burn_in(50, 6)
+    assert 2 <= chain.dictionaries < 20
 
 
 def test_a_single_chain_is_compared_with_itself_and_few_draws_are_possible():

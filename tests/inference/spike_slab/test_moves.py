@@ -38,7 +38,7 @@ def sampler_of(Z, y, blocks, levels, rng, active=()):
     values, sums = Z.T.ravel().copy(), np.cumsum(Z.T, axis=1).ravel()
     runs = Runs(first, sizes, np.arange(m) * n, values, sums, gaps, np.ones(n))
     moments = EffectiveMoments(
-        CompressedColumns(runs), np.zeros((m, 1)), Z.T @ y, float(y @ y), float(n)
+        CompressedColumns(runs), np.zeros((1, m)), Z.T @ y, float(y @ y), float(n)
     )
     active = np.array(active, dtype=np.intp)
     return Sampler(moments, blocks, PRIOR, levels, active, rng)

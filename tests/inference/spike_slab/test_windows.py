@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf.data.rows import Block
 from rwf.inference.spike_slab import Schedule, fit_spike_slab, fit_windows
@@ -118,6 +118,19 @@ def test_a_short_series_is_one_window_and_the_same_fit():
     assert_allclose(a.mean, b.mean, rtol=1e-12)
     assert_allclose(a.variance, b.variance, rtol=1e-12)
     assert windowed.windows[0].fit.report.converged == plain.report.converged
+
+
+def test_chains_go_on_with_the_atoms_of_an_interval(case):
+    _, _, fit = case
+    for chain, whole in enumerate(fit.last_states(-np.inf, np.inf)):
+        ends = [window.fit.last_states[chain].atoms.shifts for window in fit.windows]
+        counted = [t[w.share(t) > 0.5] for w, t in zip(fit.windows, ends, strict=True)]
+        assert_array_equal(whole.atoms.shifts, np.concatenate(counted))
+        part = fit.last_states(10.5, 11.5)[chain]
+        inside = np.abs(whole.atoms.shifts - 11.0) < 0.5
+        assert 0 < inside.sum() < len(inside)
+        assert_array_equal(part.atoms.shifts, whole.atoms.shifts[inside])
+        assert_array_equal(part.variances, whole.variances[inside])
 
 
 def test_too_many_inputs_for_one_window_are_refused_with_advice(rng):

@@ -7,6 +7,7 @@ after it: its products are partial sums.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,19 +87,13 @@ def fill_runs(
             columns.values[offset + i], columns.sums[offset + i] = value, total
 
 
-@compiled
+@partial(compiled, sums=True)
 def _dot(a: Array, b: Array) -> float:
-    """aᵀb in four sums, which the processor adds side by side."""
-    n = len(a)
-    s0 = s1 = s2 = s3 = 0.0
-    for i in range(0, n - 3, 4):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-    for i in range(n - n % 4, n):
-        s0 += a[i] * b[i]
-    return (s0 + s1) + (s2 + s3)
+    """aᵀb."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
 
 
 @compiled

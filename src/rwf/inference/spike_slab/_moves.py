@@ -29,7 +29,7 @@ class Terms(NamedTuple):
     """What the moves take as given."""
 
     columns: Runs  # all m atoms at the rows
-    H: Array  # what the dense part takes off their Gram matrix, G = ZᵀZ - HHᵀ, shape (m, p)
+    H: Array  # what the dense part takes off their Gram matrix, G = ZᵀZ - HᵀH, shape (p, m)
     noise_precision: float  # β
     precisions: Array  # α of every atom, shape (m,)
     odds: Array  # ω of every atom, shape (m,)
@@ -49,20 +49,8 @@ class State(NamedTuple):
 
 
 @compiled
-def fill_row(terms: Terms, j: int, row: Array) -> None:
-    """Row j of G."""
-    gram_row(terms.columns, j, np.empty(len(terms.columns.root) + 1), row)
-    H = terms.H
-    for i in range(len(row)):
-        total = 0.0
-        for c in range(H.shape[1]):
-            total += H[i, c] * H[j, c]
-        row[i] -= total
-
-
-@compiled
 def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
-    """out -= Σ_a v_a G[active_a], four rows at a time."""
+    """out -= Σ_a v_a rows_a, four rows at a time."""
     m = len(out)
     whole = size - size % 4
     for a in range(0, whole, 4):
@@ -74,6 +62,13 @@ def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
         g0, v0 = rows[a], v[a]
         for i in range(m):
             out[i] -= v0 * g0[i]
+
+
+@compiled
+def fill_row(terms: Terms, j: int, row: Array) -> None:
+    """Row j of G."""
+    gram_row(terms.columns, j, np.empty(len(terms.columns.root) + 1), row)
+    _combine(terms.H, terms.H[:, j].copy(), len(terms.H), row)
 
 
 @compiled

@@ -11,13 +11,13 @@ from typing import Self
 
 import numpy as np
 
-from rwf._types import Array
+from rwf._types import Array, BoolArray
 from rwf.data.rows import Block, distinct
 from rwf.errors import NotSparseError
 from rwf.inference.spike_slab.columns import CompressedColumns
 from rwf.inference.spike_slab.dense import DensePart, Smooth
 from rwf.inference.spike_slab.dictionary import NOTHING, Dictionary
-from rwf.inference.spike_slab.drawing import Pool, n_blocks, redraw
+from rwf.inference.spike_slab.drawing import Pool, in_blocks, moved_within_gaps, n_blocks, redraw
 from rwf.inference.spike_slab.reduction import DenseRows, reduced
 from rwf.inference.spike_slab.sampler import Levels, Sampler, VariancePrior
 from rwf.inference.spike_slab.spread import neighbour_noise, spread
@@ -26,7 +26,8 @@ SLAB = 0.5  # scale of slab variances, in variances of y: atoms are as high as t
 NOISE = 0.01  # scale of the prior of σ², as a share of what differences of neighbours suggest
 COPIES = 2  # atoms drawn near each active one during burn-in, which refine its place and scale
 EVENTS = 200  # births and deaths per sweep beyond which burn-in makes sweeps shorter
-LONGEST = 5000  # most distinct inputs of one dictionary: its cost grows with their square
+SETTLED = 0.98  # burn-in ends when a dictionary leaves more than this share of the noise variance
+LONGEST = 3000  # most distinct inputs of one dictionary: its cost grows with their square
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class ChainState:
     variances: Array
     noise_variance: float
     ratios: Array
+
+    def take(self, which: BoolArray) -> ChainState:
+        """The state with some of its atoms."""
+        return replace(self, atoms=self.atoms.take(which), variances=self.variances[which])
 
 
 @dataclass(frozen=True)
@@ -81,33 +86,57 @@ class Task:
 
 
 class Chain:
-    """One chain, which holds nothing but the active atoms between dictionaries."""
+    """One chain, which holds nothing but the active atoms between dictionaries.
 
-    def __init__(self, task: Task, rng: np.random.Generator) -> None:
+    It goes on from the state of another chain, on some of the rows, or begins with no atoms.
+    """
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, start: ChainState | None = None
+    ) -> None:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
-        self.state = ChainState(NOTHING, np.empty(0), task.levels.noise_variance, task.dense.ratios)
+        self.begun, self.dictionaries = start is not None, 0
+        noise = task.levels.noise_variance
+        self.state = ChainState(NOTHING, np.empty(0), noise, task.dense.ratios)
+        if start is not None:
+            atoms = in_blocks(start.atoms, task.x)
+            slabs, counts = task.levels.slabs.copy(), np.zeros(len(task.levels.slabs))
+            slabs[atoms.blocks] = start.variances
+            np.add.at(counts, atoms.blocks, 1.0)
+            odds = task.levels.odds + counts / len(task.x)
+            self.levels = Levels(start.noise_variance, slabs, odds)
+            self.state = replace(self.state, atoms=atoms, variances=start.variances)
 
     def burn_in(self, dictionaries: int, sweeps: int, most: float = np.inf) -> None:
         """Find the posterior, with the dense part fitted again for every dictionary.
 
-        More active atoms than ``most`` are an error: their sweeps would take too long.
+        It ends when the noise falls no more. More active atoms than ``most`` are an error: their
+        sweeps would take too long.
         """
-        for index in range(dictionaries):
+        before = self.levels.noise_variance if self.begun else np.inf
+        for _ in range(dictionaries):
             task, state = self.task, self.state
             dense = replace(task.dense, ratios=state.ratios).with_best_ratios(
-                task.rows, state.atoms, state.variances, state.noise_variance
+                task.rows, state.atoms, state.variances, self.levels.noise_variance
             )
             self.state = replace(state, ratios=dense.ratios)
             pool, sampler = self.redraw(COPIES)
-            if index == 0:
+            if not self.begun:
                 sampler.grow()
+                self.begun = True
+            noise = []
             for _ in range(sweeps):
                 if len(sampler.active) > most:
                     raise NotSparseError(f"more than {most:.0f} atoms are active.")
                 events = sampler.sweep(self.duration)
+                noise.append(sampler.levels.noise_variance)
                 if events > EVENTS:
                     self.duration *= EVENTS / events
             self.remember(pool, sampler)
+            after = float(np.mean(noise[sweeps // 2 :]))
+            if after > SETTLED * before:
+                break
+            before = after
 
     def keep(self, dictionaries: int, sweeps: int, every: int) -> list[ChainState]:
         """Draw from the posterior, and keep one state of so many."""
@@ -125,6 +154,7 @@ class Chain:
     def redraw(self, copies: int) -> tuple[Pool, Sampler]:
         """Another dictionary around the active atoms, and a sampler on it."""
         task = self.task
+        self.dictionaries += 1
         pool = redraw(task.x, self.state.atoms, copies, self.rng)
         columns = CompressedColumns.of(pool.dictionary, task.rows.X[:, 0], task.rows.weights)
         moments = reduced(columns, task.always, self.state.ratios)
@@ -135,7 +165,7 @@ class Chain:
         """The state of the sampler, from which the next dictionary goes on."""
         self.levels = sampler.levels
         self.state = ChainState(
-            pool.dictionary.take(sampler.active),
+            moved_within_gaps(pool.dictionary.take(sampler.active), self.task.x, self.rng),
             sampler.levels.slabs[sampler.blocks[sampler.active]],
             sampler.levels.noise_variance,
             self.state.ratios,

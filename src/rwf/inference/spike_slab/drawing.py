@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from rwf.inference.spike_slab.dictionary import CUSP, GABOR, HAT, STEP, Dictiona
 
 LOCAL_KINDS = (CUSP, HAT, GABOR)
 
-PER_LENGTH = 2  # atoms of a kind per scale length in every octave: neighbours overlap
 FINEST = 4.0  # the smallest scale, in spacings of the data: an atom is informed by several rows
 HIGHEST_FREQUENCY = 5.0  # the largest F of a Gabor atom: about four waves in its support
 MARGIN = 3  # cells beyond the data that have atoms, because their supports reach into the data
@@ -36,6 +35,19 @@ def n_blocks(x: Array) -> int:
     return 1 + len(LOCAL_KINDS) * len(octaves(x))
 
 
+def in_blocks(dictionary: Dictionary, x: Array) -> Dictionary:
+    """The atoms in the blocks of a dictionary that is drawn at other inputs."""
+    tops = octaves(x)
+    local = dictionary.kinds != STEP
+    if not len(tops):
+        return dictionary.take(~local)
+    octave = np.floor(np.log2(tops[0] / dictionary.scales[local])).astype(np.intp)
+    position = np.searchsorted(LOCAL_KINDS, dictionary.kinds[local])
+    blocks = np.zeros(len(local), dtype=np.intp)
+    blocks[local] = 1 + position * len(tops) + np.clip(octave, 0, len(tops) - 1)
+    return replace(dictionary, blocks=blocks)
+
+
 @dataclass(frozen=True)
 class Pool:
     """Atoms to choose from."""
@@ -45,7 +57,7 @@ class Pool:
 
 
 def draw(x: Array, rng: np.random.Generator) -> Dictionary:
-    """Two atoms of each local kind per scale length and octave, and a step in every gap of x."""
+    """An atom of each local kind per scale length and octave, and a step in every gap of x."""
     tops = octaves(x)
     parts = []
     for position, kind in enumerate(LOCAL_KINDS):
@@ -85,23 +97,34 @@ def _up_to(dictionary: Dictionary, room: IntArray, rng: np.random.Generator) -> 
 
 
 def _steps(x: Array, rng: np.random.Generator) -> Dictionary:
-    """One step inside each gap, away from its ends, so that rounding cannot move it out."""
+    """One step inside each gap."""
     m = len(x) - 1
-    shifts = x[:-1] + rng.uniform(0.02, 0.98, m) * np.diff(x)
     zero, block = np.zeros(m), np.zeros(m, dtype=np.intp)
-    return Dictionary(np.full(m, STEP), np.ones(m), shifts, zero, zero, block)
+    steps = Dictionary(np.full(m, STEP), np.ones(m), x[1:], zero, zero, block)
+    return moved_within_gaps(steps, x, rng)
+
+
+def moved_within_gaps(dictionary: Dictionary, x: Array, rng: np.random.Generator) -> Dictionary:
+    """The atoms with steps elsewhere in their gaps: rows say nothing about the place in a gap.
+
+    It is away from the ends, so that rounding cannot move it out.
+    """
+    steps = dictionary.kinds == STEP
+    gaps = np.searchsorted(x, dictionary.shifts[steps])
+    shifts = dictionary.shifts.copy()
+    shifts[steps] = x[gaps - 1] + rng.uniform(0.02, 0.98, len(gaps)) * (x[gaps] - x[gaps - 1])
+    return replace(dictionary, shifts=shifts)
 
 
 def _local(kind: int, top: float, block: int, x: Array, rng: np.random.Generator) -> Dictionary:
-    """An atom in every cell of length top/2 near the data, with a scale in (top/2, top]."""
-    width = top / PER_LENGTH
-    occupied = np.unique(np.floor((x - x[0]) / width))
+    """An atom in every cell of length top near the data, with a scale in (top/2, top]."""
+    occupied = np.unique(np.floor((x - x[0]) / top))
     cells = np.unique(occupied[:, None] + np.arange(-MARGIN, MARGIN + 1))
     m = len(cells)
     return Dictionary(
         np.full(m, kind),
         top * 2.0 ** -rng.uniform(size=m),
-        x[0] + width * (cells + rng.uniform(size=m)),
+        x[0] + top * (cells + rng.uniform(size=m)),
         rng.uniform(0.0, HIGHEST_FREQUENCY, m),
         rng.uniform(0.0, 2 * np.pi, m),
         np.full(m, block),

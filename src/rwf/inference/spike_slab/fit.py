@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -25,13 +26,13 @@ FEW = 50  # active atoms that are never too many: with few rows, chains overshoo
 class Schedule:
     """How long to sample."""
 
-    chains: int = 4  # independent chains
-    sweeps: int = 20  # sweeps on one dictionary
-    burn_in: int = 6  # dictionaries of every chain whose draws are thrown away
-    keeping: int = 8  # dictionaries whose draws are kept
+    chains: int = 2  # independent chains
+    sweeps: int = 12  # sweeps on one dictionary
+    burn_in: int = 6  # dictionaries of every chain whose draws are thrown away, at most
+    keeping: int = 5  # dictionaries whose draws are kept
     # how often the latter are done, each time instead of the former draws, until chains agree
-    attempts: int = 3
-    draws: int = 96  # states to keep in all
+    attempts: int = 4
+    draws: int = 48  # states to keep in all
     # active atoms per row beyond which to give up with an error, but not while they are no more
     # than FEW
     most_active: float = np.inf
@@ -41,8 +42,8 @@ class Schedule:
 class SamplerReport:
     """What happened while sampling."""
 
-    sweeps: int  # of each chain
-    dictionaries: int  # of each chain
+    sweeps: int  # of the longest chain
+    dictionaries: int  # of the longest chain
     noise_deviations: tuple[float, ...]  # σ of every chain, in the mean over its draws
     scores: tuple[float, ...]  # log density of rows left out, in the mean over rows, of every chain
     active: float  # active atoms, in the mean over all draws
@@ -69,6 +70,18 @@ class SpikeSlabFit:
             for a, b in zip(self.draws, other.draws, strict=True)
         )
 
+    @property
+    def last_states(self) -> list[ChainState]:
+        """Where each chain ended."""
+        dictionary = self.features.maps[0]
+        assert isinstance(dictionary, Dictionary)
+        chains = len(self.report.noise_deviations)
+        ends = [draws[-1] for draws in np.array_split(np.array(self.draws, object), chains)]
+        return [
+            ChainState(dictionary.take(d.atoms), d.variances, d.noise_variance, d.ratios)
+            for d in ends
+        ]
+
     def collect(self, rows: Block) -> Moments:
         """Moments of rows over the features. They add."""
         parts = blocks(rows, self.features.n_features)
@@ -84,18 +97,21 @@ def fit_spike_slab(
     rng: np.random.Generator,
     smooth: Smooth | None = None,
     schedule: Schedule | None = None,
+    start: Sequence[ChainState] = (),
 ) -> SpikeSlabFit:
-    """Sample atoms for one input and output, beside ``smooth`` columns that are always in."""
+    """Sample atoms for one input and output, beside ``smooth`` columns that are always in.
+
+    Chains go on from the states of ``start``, if there are any.
+    """
     plan, task = schedule or Schedule(), Task.of(rows, smooth)
-    chains = [Chain(task, source) for source in rng.spawn(plan.chains)]
+    sources = zip(rng.spawn(plan.chains), itertools.cycle(start or [None]), strict=False)
+    chains = [Chain(task, source, state) for source, state in sources]
     most = max(plan.most_active * len(task.rows), FEW)
     in_parallel(lambda chain: chain.burn_in(plan.burn_in, plan.sweeps, most), chains)
     # At least two draws of every chain are kept, so that there are halves to compare.
     sweeps = plan.keeping * plan.sweeps
     every = max(1, min(plan.chains * sweeps // plan.draws, sweeps // 2))
-    dictionaries = plan.burn_in
     for _ in range(plan.attempts):
-        dictionaries += plan.keeping
         kept = in_parallel(lambda chain: chain.keep(plan.keeping, plan.sweeps, every), chains)
         middle = len(kept[0]) // 2
         parts = kept if len(kept) > 1 else [kept[0][:middle], kept[0][middle:]]
@@ -104,6 +120,7 @@ def fit_spike_slab(
         converged = agree(noise, scores, float(task.rows.weights.sum()))
         if converged:
             break
+    dictionaries = max(chain.dictionaries for chain in chains)
     states = [state for part in kept for state in part]
     report = SamplerReport(
         sweeps=dictionaries * plan.sweeps,

@@ -22,15 +22,15 @@ from rwf.data.rows import Block
 from rwf.features.base import Features
 from rwf.inference.moments import Moments, accumulate, weighted
 from rwf.inference.spike_slab.columns import CompressedColumns
-from rwf.linalg.dense import factor_matrix, whiten_rows
+from rwf.linalg.dense import factor_matrix
 
 
 @dataclass(frozen=True)
 class EffectiveMoments:
-    """Moments of y and of the atoms, in the metric C⁻¹: G̃ = ZᵀZ - HHᵀ, row by row."""
+    """Moments of y and of the atoms, in the metric C⁻¹: G̃ = ZᵀZ - HᵀH, row by row."""
 
     columns: CompressedColumns  # Z
-    H: Array  # G_sd L⁻ᵀ with LLᵀ = G_dd + R⁻¹, shape (m, p)
+    H: Array  # L⁻¹G_ds with LLᵀ = G_dd + R⁻¹, shape (p, m)
     b: Array  # shape (m,)
     yty: float  # a number
     n: float  # total weight of the rows
@@ -38,7 +38,7 @@ class EffectiveMoments:
     @property
     def diagonal(self) -> Array:
         """Of G̃, shape (m,)."""
-        diagonal: Array = self.columns.energies - np.einsum("mp,mp->m", self.H, self.H)
+        diagonal: Array = self.columns.energies - np.einsum("pm,pm->m", self.H, self.H)
         return diagonal
 
 
@@ -58,8 +58,7 @@ def reduced(columns: CompressedColumns, dense: DenseRows, ratios: Array) -> Effe
     """Effective moments of one output, for m atoms and ratios of shape (p,)."""
     cross, inside = columns.products(dense.Zy), dense.moments
     L = factor_matrix(inside.ZtZ + np.diag(1.0 / ratios)).L
-    H = np.array(cross[:, :-1], order="C")
-    whiten_rows(L, H)
+    H = np.ascontiguousarray(solve_triangular(L, cross[:, :-1].T, lower=True))
     part = solve_triangular(L, inside.Zty[:, 0], lower=True)
-    b = cross[:, -1] - H @ part
+    b = cross[:, -1] - part @ H
     return EffectiveMoments(columns, H, b, float(inside.yty[0] - part @ part), inside.n)

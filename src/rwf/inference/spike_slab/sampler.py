@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rwf.inference.spike_slab._moves import Terms
 
 CAPACITY = 1000  # most active atoms: a sweep costs their number cubed
-RELOCATIONS = 60  # most relocations of a sweep: they cost as much as births
+RELOCATIONS = 30  # most relocations of a sweep: they cost as much as births
 
 SCARCITY = 0.2
 """c: atoms that neither gain nor cost anything become active now and then. With c = 0 their number

@@ -21,8 +21,9 @@ from rwf._types import Array, IntArray
 from rwf.data.rows import Block, block_rows
 from rwf.inference.moments import Moments
 from rwf.inference.posterior import Marginals, runs
-from rwf.inference.spike_slab.chain import LONGEST
+from rwf.inference.spike_slab.chain import LONGEST, ChainState
 from rwf.inference.spike_slab.dense import Smooth
+from rwf.inference.spike_slab.dictionary import Dictionary
 from rwf.inference.spike_slab.fit import Schedule, SpikeSlabFit, fit_spike_slab
 from rwf.inference.spike_slab.mixture import Mixture
 
@@ -83,6 +84,20 @@ class WindowedFit:
         return WindowMoments(
             tuple(w.fit.collect(rows_between(rows, w.low, w.high)) for w in self.windows)
         )
+
+    def last_states(self, low: float, high: float) -> list[ChainState]:
+        """Where each chain ended, in an interval: every atom by the window that it counts in."""
+        found = []
+        for states in zip(*(w.fit.last_states for w in self.windows), strict=True):
+            parts = []
+            for window, state in zip(self.windows, states, strict=True):
+                t = state.atoms.shifts
+                parts.append(state.take((window.share(t) > 0.5) & (low < t) & (t < high)))
+            noise = float(np.mean([state.noise_variance for state in states]))
+            atoms = Dictionary.join([part.atoms for part in parts])
+            variances = np.concatenate([part.variances for part in parts])
+            found.append(ChainState(atoms, variances, noise, states[0].ratios))
+        return found
 
     def posterior(self, moments: WindowMoments) -> WindowedMixture:
         """The posterior that moments of any rows give."""
@@ -202,8 +217,12 @@ def fit_windows(
     rng: np.random.Generator,
     smooth: Callable[[Block], Smooth] | None = None,
     schedule: Schedule | None = None,
+    start: WindowedFit | None = None,
 ) -> WindowedFit:
-    """As :func:`fit_spike_slab` for any length, in windows; ``smooth`` is made of their rows."""
+    """As :func:`fit_spike_slab` for any length, in windows; ``smooth`` is made of their rows.
+
+    Chains go on from where those of ``start`` ended, a fit to some of the rows.
+    """
     x = np.unique(rows.X[rows.weights > 0, 0])
     n = len(x)
     cuts = np.linspace(0, n, 2 if n <= LONGEST else round(n / LENGTH) + 1).astype(int)[1:-1]
@@ -211,7 +230,8 @@ def fit_windows(
     windows = []
     for left, right in itertools.pairwise(ends):
         part = rows_between(rows, left.low, right.high)
-        fit = fit_spike_slab(part, rng, smooth and smooth(part), schedule)
+        states = [] if start is None else start.last_states(left.low, right.high)
+        fit = fit_spike_slab(part, rng, smooth and smooth(part), schedule, states)
         windows.append(Window(left.low, right.high, left.fade, right.fade, fit))
     return WindowedFit(tuple(windows))
 
