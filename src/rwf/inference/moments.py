@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from rwf._types import Array
 from rwf.data.rows import Block, block_rows
@@ -21,6 +22,7 @@ from rwf.inference.posterior import Posterior
 from rwf.linalg.dense import (
     EPSILON,
     add_gram,
+    downdated,
     factor_gram,
     factor_rows,
     mirror_lower,
@@ -42,6 +44,10 @@ class Statistics(Protocol):
     def n_outputs(self) -> int: ...
 
     def __add__(self, other: Self) -> Self: ...
+
+    def __sub__(self, other: Self) -> Self: ...
+
+    def scaled(self, share: float) -> Self: ...
 
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float
@@ -76,6 +82,17 @@ class Moments:
             self.n + other.n,
             self.log_volume + other.log_volume,
         )
+
+    def scaled(self, share: float) -> Moments:
+        """Every row counted so many times."""
+        return Moments(
+            share * self.ZtZ, share * self.Zty, share * self.yty, share * self.n,
+            share * self.log_volume,
+        )  # fmt: skip
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments without some of the rows."""
+        return self + other.scaled(-1.0)
 
     def to_arrays(self) -> dict[str, Array]:
         """All of it as plain arrays."""
@@ -129,6 +146,36 @@ class RootMoments:
             self.n_outputs,
             self.log_volume + other.log_volume,
         )
+
+    def scaled(self, share: float) -> RootMoments:
+        """Every row counted so many times."""
+        return RootMoments(
+            np.sqrt(share) * self.R, share * self.n, self.n_outputs, share * self.log_volume
+        )
+
+    def __sub__(self, other: RootMoments) -> RootMoments:
+        r"""The moments without some of the rows; refused where digits would be lost.
+
+        Targets are replaced by residuals of W = R⁻¹c of all rows, whose products do not cancel:
+        with D = T - SW for the rows [S T], :math:`\tilde R^\top \tilde c = -S^\top D`.
+        """
+        p = len(self.R) - self.n_outputs
+        R, S = self.R[:p, :p], other.R[:, :p]
+        left = downdated(R, S)
+        if left is None:
+            raise ValueError(
+                "the square-root statistics of this model, whose noise is very small, do not "
+                "determine those of the rows that are left: give these to "
+                "empty_copy().partial_fit."
+            )
+        W = solve_triangular(R, self.R[:p, p:])
+        D = other.R[:, p:] - S @ W
+        c = solve_triangular(left, -S.T @ D, trans="T")
+        values, vectors = np.linalg.eigh(self.R[p:, p:].T @ self.R[p:, p:] - D.T @ D - c.T @ c)
+        rest = np.linalg.qr(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, mode="r")
+        total = np.block([[left, c + left @ W], [np.zeros((len(rest), p)), rest]])
+        log_volume = self.log_volume - other.log_volume
+        return RootMoments(total, self.n - other.n, self.n_outputs, log_volume)
 
     def to_arrays(self) -> dict[str, Array]:
         """All of it as plain arrays."""

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
+from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows, slices
 from rwf.features.base import Features, Stack
 from rwf.features.inducing import NystromFeatures, NystromResidual
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
@@ -187,18 +187,32 @@ class DenseModel(GaussianModel):
         lacking = self._lacking_covariance(X, Z)
         parts = []
         for output, t in enumerate(self.fits):
-            C = t.posterior.covariance(Z) + lacking[output]
+            C = t.posterior.covariance_of(Z) + lacking[output]
             if noise:
                 C[np.diag_indices(len(X))] += self._plain_noise[output] * v
             parts.append(C)
         return np.stack(parts, axis=-1)
 
+    def features_at(self, X: Array) -> Array:
+        return self._features(X)
+
+    def lacking_of(self, X: Array, A: Array) -> Array:
+        inducing = self.nystrom
+        if inducing is None:
+            return super().lacking_of(X, A)
+        missing = inducing.missing_covariance(X, inducing(X))
+        shares = np.array([residual.share for residual in self._residuals])[:, None, None]
+        return shares * (A @ missing @ A.swapaxes(1, 2))
+
+    def lacking_at(self, X: Array) -> Array:
+        parts = [self._lacking(self._features(X[its]))[0] for its in slices(len(X), self._width)]
+        return np.concatenate(parts)
+
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
     ) -> Array:
-        Z = self._features(X)
-        draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.fits]
-        for draw, root in zip(draws, self._lacking_roots(X, Z), strict=True):
+        draws = [self.times(X, t.posterior.sample_weights(count, rng)) for t in self.fits]
+        for draw, root in zip(draws, self._lacking_roots(X), strict=True):
             extra = rng.normal(size=draw.shape)
             draw += root @ extra if root.ndim == 2 else root[:, None] * extra
         if noise:
@@ -275,10 +289,10 @@ class DenseModel(GaussianModel):
         missing = self.nystrom.missing_covariance(X, Z)
         return [residual.share * missing for residual in self._residuals]
 
-    def _lacking_roots(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_roots(self, X: Array) -> list[Array]:
         """Square roots of these: matrices, or vectors where rows are independent."""
         if self.nystrom is None:
-            return [*np.sqrt(self._lacking(Z)[0].T)]
-        values, vectors = np.linalg.eigh(self.nystrom.missing_covariance(X, Z))
+            return [*np.sqrt(self.lacking_at(X).T)]
+        values, vectors = np.linalg.eigh(self.nystrom.missing_covariance(X, self._features(X)))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return [np.sqrt(residual.share) * root for residual in self._residuals]

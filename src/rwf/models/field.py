@@ -11,7 +11,7 @@ Held-out rows, alone and in blobs, weigh them by the distance to data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -19,10 +19,11 @@ from typing import Annotated
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block, Rows
+from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
 from rwf.models.base import Calibration, Model, ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
+from rwf.uncertainty.conditional import ConditionalField
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
 
@@ -40,6 +41,14 @@ class FieldOutput:
     values: FieldKernel  # of y
     residuals: FieldKernel  # of what the lattice leaves of y
     blend: FieldBlend
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """Independent parts of a field at n places."""
+
+    fine: tuple[tuple[ConditionalField, Array], ...]  # of both experts, with their deviations
+    coarse: tuple[Array, ...]  # by which deviations of every lattice are multiplied
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,10 @@ class FieldModel(CorrectedModel):
         pairs = zip(self.outputs, self._krigings, strict=True)
         noises = [own.blend.weights[:, 0] @ self._noises(both) for own, both in pairs]
         return replace(inner, noise_variances=np.array(noises) * self.units.y.scale**2)
+
+    @property
+    def _lattices(self) -> tuple[Model, ...]:
+        return (self.model, *self.larger)
 
     @cached_property
     def _krigings(self) -> tuple[tuple[Kriging, Kriging], ...]:
@@ -133,11 +146,79 @@ class FieldModel(CorrectedModel):
         """The noise of every expert: what a lattice takes for noise is mostly finer structure."""
         return [both[0].noise, both[1].noise, *(both[1].noise for _ in self.larger)]
 
+    def sample(
+        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
+    ) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().sample(X, count, rng, noise=noise)
+        p = self.predict(X)
+        coarse = [
+            lattice.sample(X, count, rng, noise=False) - lattice.mean(X)[..., None]
+            for lattice in self._lattices
+        ]
+        drawn = np.repeat(p.mean[..., None], count, axis=2)
+        for i, joint in enumerate(self._joints(X, p)):
+            for deviations, scale in zip(coarse, joint.coarse, strict=True):
+                drawn[:, i] += scale[:, None] * deviations[:, i]
+            for field, scale in joint.fine:
+                drawn[:, i] += scale[:, None] * field.times(rng.normal(size=(len(X), count)))
+        if noise:
+            drawn += np.sqrt(p.noise_variance)[..., None] * rng.normal(size=drawn.shape)
+        return drawn
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().covariance(X, noise=noise)
+        C = self.covariance_of(X, np.stack([np.eye(len(X))] * self.n_outputs))
+        if noise:
+            C[np.diag_indices(len(X))] += self.predict(X).noise_variance
+        return C
+
+    def covariance_of(self, X: Array, A: Array) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().covariance_of(X, A)
+        joints = [*self._joints(X, self.predict(X))]
+        C = np.zeros((A.shape[1], A.shape[1], self.n_outputs))
+        for number, lattice in enumerate(self._lattices):
+            scale = np.array([joint.coarse[number] for joint in joints])
+            C += lattice.covariance_of(X, A * scale[:, None])
+        for i, joint in enumerate(joints):
+            for field, scale in joint.fine:
+                AL = field.transposed(A[i] * scale)
+                C[..., i] += AL @ AL.T
+        return C
+
+    def _joints(self, X: Array, p: Prediction) -> Iterator[_Joint]:
+        """The parts of every output whose variances add up to those of a prediction."""
+        lattice, *larger = (model.predict(X).function_variance for model in self._lattices)
+        for i, (own, krigings) in enumerate(zip(self.outputs, self._krigings, strict=True)):
+            near, left = (kriging.predict(X) for kriging in krigings)
+            values, rest = (
+                ConditionalField.at(kriging, X, k.chosen)
+                for kriging, k in zip(krigings, (near, left), strict=True)
+            )
+            share = np.sqrt(own.blend.at(near.gap).T * p.function_variance[:, i])
+            free = np.abs(1.0 - left.total)
+            both = np.sqrt(np.maximum(rest.variances + free**2 * lattice[:, i], TINY))
+            fine = np.sqrt(rest.variances) / both
+            coarse = [share[1] * free / both]
+            for part, v in zip(share[2:], larger, strict=True):
+                coarse.append(part / np.sqrt(np.maximum(v[:, i], TINY)))
+            yield _Joint(((values, share[0]), (rest, share[1] * fine)), tuple(coarse))
+
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         larger = tuple(model.update(rows) for model in self.larger)
         return self._with_rows(unit.X, unit.y, self.model.update(rows), larger)
+
+    def forget(self, rows: Rows) -> FieldModel:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        unit = self.units.rows(rows.part(rows.weights > 0))
+        gone = row_numbers(np.hstack([self.X, self.y]), np.hstack([unit.X, unit.y]))
+        kept, model = np.delete(np.arange(len(self.X)), gone), self.model.forget(rows)
+        larger = tuple(lattice.forget(rows) for lattice in self.larger)
+        return self._with_no_rows()._with_rows(self.X[kept], self.y[kept], model, larger)
 
     def empty(self) -> FieldModel:
         larger = tuple(model.empty() for model in self.larger)
