@@ -242,7 +242,7 @@ def test_draws_are_as_smooth_in_a_gap_as_the_covariance_says(fitted):
     weights = np.stack([np.full(144, 1 / 144), np.eye(144)[0] - np.eye(144)[1]])
     _, deviations = fitted.predict_combination(X, weights)
     assert_allclose(deviations, np.sqrt(np.diag(weights @ C @ weights.T)) * scale, rtol=1e-8)
-    assert deviations[1] < 0.8 * np.hypot(*std[:2])  # neighbors are correlated
+    assert deviations[1] < 0.95 * np.hypot(*std[:2])  # neighbors are correlated
 
 
 def test_the_covariance_with_noise_has_the_variance_of_observations(fitted, new):
