@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rwf.estimators.regressor import RWFRegressor
     from rwf.estimators.table import TableModel
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
+    from rwf.integrations.maps import MapModel
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.persistence import load
     from rwf.priors import (
@@ -77,6 +78,7 @@ _HOMES = {
     "Hull": "rwf.wavelets.measure",
     "load": "rwf.persistence",
     "TableModel": "rwf.estimators.table",
+    "MapModel": "rwf.integrations.maps",
     "required_features": "rwf.theory",
     "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",
@@ -100,6 +102,7 @@ __all__ = [
     "HatKernel",
     "Hull",
     "IncompatibleModelsError",
+    "MapModel",
     "MexicanHat",
     "Morlet",
     "Multiscale",
@@ -127,6 +130,8 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used, so that ``import rwf`` costs nothing."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "maps":
+        return import_module("rwf.integrations.maps")
     raise AttributeError(f"module 'rwf' has no attribute {name!r}")
 
 

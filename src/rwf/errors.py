@@ -59,3 +59,7 @@ class RepeatedInputsWarning(UserWarning):
 
 class RowsInFileWarning(UserWarning):
     """A model file holds all training rows, and ``save`` was not told that this is intended."""
+
+
+class DegreesAsPlaneWarning(UserWarning):
+    """A map in degrees is treated as a plane at latitudes where it is none."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rwf
+from rwf.data.places import Places
 from rwf.data.schema import TableSchema
 from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
@@ -103,8 +104,12 @@ def save(
     include_rows: bool | None = None,
     schema: TableSchema | None = None,
     scores: Scores | None = None,
+    places: Places | None = None,
 ) -> None:
-    """Write a fitted estimator to a file; with a schema, that of a :class:`rwf.TableModel`."""
+    """Write a fitted estimator to a file.
+
+    With a schema it is that of a :class:`rwf.TableModel`, with places of a :class:`rwf.MapModel`.
+    """
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not getattr(rwf, name):
         raise UnsavableModelError(
@@ -124,6 +129,8 @@ def save(
     }
     if schema is not None:
         header["table"] = encoder.fields(TableParts(schema, scores))
+    if places is not None:
+        header["map"] = encoder.fields(places)
     file.write(Path(path), {**header, "objects": encoder.objects}, encoder.arrays)
 
 
@@ -173,6 +180,10 @@ def _estimator(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
     fitted = decoder.make(FittedAttributes, header.get("fitted"))
     fitted.check()
     fitted.put_into(estimator)
+    if "map" in header:
+        places = decoder.make(Places, header["map"])
+        require(fitted.n_features_in_ == len(places.names), "a map has other columns")
+        return rwf.MapModel(places, estimator)
     if "table" not in header:
         return estimator
     table = decoder.make(TableParts, header["table"])

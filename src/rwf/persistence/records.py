@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rwf.data.places import Places
 from rwf.data.rows import Block
 from rwf.data.scaling import Affine, Logarithm, Standardizer
 from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
@@ -98,7 +99,7 @@ PRIORS = (
 )  # fmt: skip
 LEARNED = (LearnedFeatures, LearnedLattice)
 REPORTS = (Trial, GroupScores, FitReport, Score, Scores)
-TABLES = (NumberColumn, CategoryColumn, TableSchema)
+TABLES = (NumberColumn, CategoryColumn, TableSchema, Places)
 
 MODEL_FILE = Registry(
     classes=(

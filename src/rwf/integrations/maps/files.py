@@ -1,0 +1,114 @@
+"""Rasters in NetCDF and GeoTIFF files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rwf.integrations.maps.cells import needed
+
+if TYPE_CHECKING:
+    import xarray
+
+NETCDF, TIFF = (".nc", ".nc4"), (".tif", ".tiff")  # ends of names
+SUFFIXES = NETCDF + TIFF
+
+
+def open_map(path: str | os.PathLike[str]) -> xarray.Dataset:
+    """A raster from a NetCDF or GeoTIFF file; its values are read when they are needed.
+
+    The bands of a GeoTIFF are variables, by their descriptions if they have any.
+    """
+    place = _checked(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"there is no file {place}. The present folder is {Path.cwd()}.")
+    if place.suffix.lower() in NETCDF:
+        found: xarray.Dataset = needed("xarray").open_dataset(place, decode_coords="all")
+        return found
+    needed("rasterio")
+    bands = needed("rioxarray").open_rasterio(place, band_as_variable=True, masked=True)
+    names = {n: v.attrs.get("long_name") or n for n, v in bands.data_vars.items()}
+    if len(names) == 1:
+        names = {n: (place.stem if name == n else name) for n, name in names.items()}
+    if len(set(names.values())) == len(names):
+        bands = bands.rename(names)
+    found = bands
+    return found
+
+
+def write_map(dataset: xarray.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a raster to a NetCDF or GeoTIFF file, chunk by chunk; an old file is replaced at once.
+
+    Numbers are in single precision. In a GeoTIFF every variable, and every quantile or draw, is a
+    band.
+    """
+    place = _checked(path)
+    with _replaced(place) as beside, needed("dask").config.set(scheduler="synchronous"):
+        if place.suffix.lower() in NETCDF:
+            _write_netcdf(dataset, beside)
+        else:
+            _write_tiff(dataset, beside)
+
+
+def _write_netcdf(dataset: xarray.Dataset, path: Path) -> None:
+    packed = {"zlib": True, "complevel": 1, "dtype": "float32", "_FillValue": np.nan}
+    encoding: dict[Any, dict[str, object]] = {n: dict(packed) for n in dataset.data_vars}
+    dataset.to_netcdf(path, engine="netcdf4", encoding=encoding)
+
+
+def _write_tiff(dataset: xarray.Dataset, path: Path) -> None:
+    needed("rioxarray")
+    xr = needed("xarray")
+    layers, names = [], []
+    for name, variable in dataset.data_vars.items():
+        extra = [d for d in variable.dims if d not in _plane(variable)]
+        if not extra:
+            layers.append(variable)
+            names.append(str(name))
+            continue
+        stacked = variable.stack(_layer=extra)
+        for number, index in enumerate(stacked["_layer"].to_index()):
+            layers.append(stacked.isel(_layer=number, drop=True).drop_vars(extra, errors="ignore"))
+            label = "_".join(
+                f"{each:g}" if isinstance(each, float) else str(each) for each in index
+            )
+            names.append(f"{name}_{label}")
+    bands = xr.concat([layer.reset_coords(drop=True) for layer in layers], "band", coords="minimal")
+    y, x = _plane(layers[0])
+    bands = bands.astype("float32").assign_attrs(long_name=tuple(names), _FillValue=np.nan)
+    bands = bands.rio.set_spatial_dims(x, y)
+    if "spatial_ref" in dataset.coords:
+        bands = bands.assign_coords(spatial_ref=dataset["spatial_ref"])
+    bands.rio.to_raster(path, driver="GTiff", compress="deflate", tiled=True, BIGTIFF="IF_SAFER")
+
+
+def _plane(variable: xarray.DataArray) -> tuple[Any, ...]:
+    """The last two dimensions, y and x."""
+    return tuple(variable.dims[-2:])
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    place = Path(path)
+    if place.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"{place} is read or written by the end of its name, which should be one of "
+            f"{', '.join(SUFFIXES)}."
+        )
+    return place
+
+
+@contextlib.contextmanager
+def _replaced(place: Path) -> Iterator[Path]:
+    """A new file beside an old one, whose place it takes once it is complete."""
+    beside = place.with_name(f".{secrets.token_hex(4)}.{place.name}")
+    try:
+        yield beside
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
