@@ -121,7 +121,7 @@ def test_predictions_are_those_of_the_gaussian_process_with_the_same_kernel(name
         predicted = posterior.predict(Z)
         assert_allclose(predicted.mean, mean, rtol=1e-9, atol=1e-11)
         assert_allclose(predicted.variance, np.diag(covariance) + problem.noise, rtol=1e-9)
-        assert_allclose(posterior.covariance(Z), covariance, rtol=1e-7, atol=1e-10)
+        assert_allclose(posterior.covariance_of(Z), covariance, rtol=1e-7, atol=1e-10)
 
 
 @given(

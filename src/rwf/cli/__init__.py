@@ -10,6 +10,7 @@ import sys
 from rwf.errors import ModelFileError, NoSuchColumnError, RWFError
 
 EXTRA = {"typer", "rich", "matplotlib", "pyarrow"}  # packages of the extra rwf[cli]
+MAPS = {"xarray", "netCDF4", "rioxarray", "rasterio", "dask", "pandas"}  # of rwf[maps]
 
 FAILED, USAGE, MODEL_FILE, INTERRUPTED = 1, 2, 3, 130
 
@@ -22,9 +23,10 @@ def main() -> None:
         app()
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRA:
+        if package not in EXTRA | MAPS:
             raise
-        _stop(f'the command line needs {package}. Install it: pip install "rwf[cli]"', USAGE)
+        extra = "cli" if package in EXTRA else "maps"
+        _stop(f'this command needs {package}. Install it: pip install "rwf[{extra}]"', USAGE)
     except KeyboardInterrupt:
         _stop("interrupted.", INTERRUPTED)
     except (ValueError, OSError, MemoryError, ArithmeticError, RWFError) as error:

@@ -8,6 +8,7 @@ import typer
 
 from rwf.cli.demo import demo
 from rwf.cli.fit import fit
+from rwf.cli.map import map_
 from rwf.cli.models import inspect, merge, update
 from rwf.cli.predict import predict
 from rwf.cli.report import report
@@ -23,6 +24,7 @@ app = typer.Typer(
 COMMANDS: dict[Callable[..., None], str] = {
     demo: "rwf demo --out figures --noise 0.1 --json",
     fit: "rwf fit houses.csv --target price --features area,town --out h.rwf",
+    map_: "rwf map stations.csv --target rain --x lon --y lat --resolution 0.1 --out rain.nc",
     predict: "rwf predict houses.rwf new.csv --out predicted.parquet",
     update: "rwf update houses.rwf more.parquet",
     merge: "rwf merge january.rwf february.rwf --out winter.rwf",
@@ -31,7 +33,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     theory: "rwf theory --wavelet db4 --scales 0.1 1 --eps 0.2 --json",
 }
 for command, example in COMMANDS.items():
-    app.command(epilog=f"Example: {example}")(command)
+    app.command(command.__name__.rstrip("_"), epilog=f"Example: {example}")(command)
 
 
 def _print_version(wanted: bool) -> None:

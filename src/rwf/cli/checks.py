@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableModel
+    from rwf.integrations.maps import MapModel
 
 
 class UsageError(ValueError):
@@ -58,7 +59,20 @@ def load_model(path: Path) -> TableModel:
     if not path.is_file():
         raise UsageError(f"there is no model file {str(path)!r}.{_suggestion(path)}")
     found = rwf.load(path)
+    if isinstance(found, rwf.MapModel):
+        found = found.regressor
     return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
+
+
+def load_map(path: Path) -> MapModel:
+    """Load the model of a map, or of a table whose columns are those of a raster."""
+    import rwf
+
+    found = rwf.load(path) if path.is_file() else load_model(path)
+    if isinstance(found, rwf.MapModel):
+        return found
+    table = load_model(path)
+    return rwf.MapModel.of(table.regressor, table.schema.target or "y")
 
 
 def names_in(text: str | None) -> list[str] | None:

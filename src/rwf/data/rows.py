@@ -114,6 +114,12 @@ def block_rows(n_features: int, budget: int = BLOCK_BYTES) -> int:
     return max(256, budget // (8 * max(n_features, 1)))
 
 
+def slices(n: int, n_features: int) -> Iterator[slice]:
+    """So many rows in blocks whose features fit into memory."""
+    size = block_rows(n_features)
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
 def blocks(rows: Block, n_features: int, budget: int = BLOCK_BYTES) -> Iterator[Block]:
     """The rows in blocks, in their order."""
     return rows.parts(block_rows(n_features, budget))
@@ -177,6 +183,28 @@ def distinct(rows: Block) -> Block:
     X, y, codes = np.split(table[first], np.cumsum([rows.X.shape[1], rows.n_outputs]), axis=1)
     groups = None if rows.groups is None else codes[:, 0].astype(np.intp)
     return Block(np.ascontiguousarray(X), np.ascontiguousarray(y), totals, groups=groups)
+
+
+def row_numbers(stored: Array, rows: Array) -> IntArray:
+    """Where rows stand among stored ones; of equal ones each counts once."""
+    number = np.unique(np.vstack([stored, rows]), axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(number, kind="stable")
+    ordered, is_stored = number[order], order < len(stored)
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    copies = np.bincount(number[: len(stored)], minlength=int(number.max(initial=0)) + 1)
+    wanted = rank[~is_stored] - copies[ordered[~is_stored]]  # which copy each row is
+    missing = wanted >= copies[ordered[~is_stored]]
+    if missing.any():
+        row = int((order[~is_stored] - len(stored))[missing].min())
+        raise ValueError(
+            f"row {row} is not among the stored rows of the model: forget only rows that were "
+            "added, exactly as they were."
+        )
+    first = np.searchsorted(ordered, ordered[~is_stored])
+    found = np.empty(len(rows), dtype=np.intp)
+    found[order[~is_stored] - len(stored)] = order[first + wanted]
+    return found
 
 
 def repeated_share(X: Array) -> float:

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
 from rwf.data.rows import Block, distinct, repeated_share
-from rwf.data.stream import Stream
 from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
 from rwf.estimators.grouping import Blocks, Grouping, Groups
-from rwf.estimators.predicting import FittedRegressor
+from rwf.estimators.unlearning import UnlearningRegressor
 from rwf.estimators.validation import RandomState, check_data, generator
 from rwf.fit.groups import leave_groups_out
 from rwf.fit.pipeline import FitReport, Fitted, fit, fit_stream
@@ -66,7 +65,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 """What parameters may be; priors check their own."""
 
 
-class FeatureRegressor(FittedRegressor):
+class FeatureRegressor(UnlearningRegressor):
     """Learns, streams, merges and saves; subclasses name the prior."""
 
     fit_report_: FitReport
@@ -208,11 +207,6 @@ class FeatureRegressor(FittedRegressor):
         self._left_out = replace(found, **squeezed)
         return model, replace(report, group_scores=found.scores)
 
-    def _forget_groups(self) -> None:
-        """Drop the predictions without groups, which are not those of another fit or more rows."""
-        if "_left_out" in vars(self):
-            del self._left_out
-
     def _warn_if_repeated(self, rows: Block) -> None:
         # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
         share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
@@ -251,20 +245,7 @@ class FeatureRegressor(FittedRegressor):
             config = self._config()
             neighbors = None if config.neighbors == "auto" else config.neighbors
             return self._fit(X, y, sample_weight, replace(config, neighbors=neighbors))
-        rows, single = check_data(self, X, y, sample_weight, reset=False)
-        self._forget_groups()
-        if rows.n_outputs != self.model_.n_outputs or single != self._single_output:
-            raise ValueError(
-                f"y has {rows.n_outputs} output(s), {'one' if single else 'two'}-dimensional, but "
-                f"the model was fitted with {self.model_.n_outputs}, "
-                f"{'one' if self._single_output else 'two'}-dimensional: give the same outputs."
-            )
-        if isinstance(rows, Block):
-            self.model_ = self.model_.update(rows)
-        elif self.model_.needs_all_rows:
-            self.model_ = self.model_.update(rows.read_all("a model that stores rows"))
-        else:
-            self.model_ = self.model_.update(Stream(rows, rows.n_rows, self._progress))
+        self.model_ = self.model_.update(self._further_rows(X, y, sample_weight))
         return self
 
     def empty_copy(self) -> Self:

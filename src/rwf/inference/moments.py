@@ -21,6 +21,7 @@ from rwf.inference.posterior import Posterior
 from rwf.linalg.dense import (
     EPSILON,
     add_gram,
+    downdated,
     factor_gram,
     factor_rows,
     mirror_lower,
@@ -42,6 +43,10 @@ class Statistics(Protocol):
     def n_outputs(self) -> int: ...
 
     def __add__(self, other: Self) -> Self: ...
+
+    def __sub__(self, other: Self) -> Self: ...
+
+    def scaled(self, share: float) -> Self: ...
 
     def posterior(
         self, output: int, prior_variances: Array, noise_variance: float
@@ -76,6 +81,17 @@ class Moments:
             self.n + other.n,
             self.log_volume + other.log_volume,
         )
+
+    def scaled(self, share: float) -> Moments:
+        """Every row counted so many times."""
+        return Moments(
+            share * self.ZtZ, share * self.Zty, share * self.yty, share * self.n,
+            share * self.log_volume,
+        )  # fmt: skip
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments without some of the rows."""
+        return self + other.scaled(-1.0)
 
     def to_arrays(self) -> dict[str, Array]:
         """All of it as plain arrays."""
@@ -129,6 +145,24 @@ class RootMoments:
             self.n_outputs,
             self.log_volume + other.log_volume,
         )
+
+    def scaled(self, share: float) -> RootMoments:
+        """Every row counted so many times."""
+        return RootMoments(
+            np.sqrt(share) * self.R, share * self.n, self.n_outputs, share * self.log_volume
+        )
+
+    def __sub__(self, other: RootMoments) -> RootMoments:
+        """The moments without some of the rows; refused where digits would be lost."""
+        R = downdated(self.R, other.R)
+        if R is None:
+            raise ValueError(
+                "the square-root statistics of this model, whose noise is very small, do not "
+                "determine those of the rows that are left: give these to "
+                "empty_copy().partial_fit."
+            )
+        log_volume = self.log_volume - other.log_volume
+        return RootMoments(R, self.n - other.n, self.n_outputs, log_volume)
 
     def to_arrays(self) -> dict[str, Array]:
         """All of it as plain arrays."""

@@ -117,6 +117,10 @@ class WeightPosterior(ABC):
         return Marginals(mean, variance)
 
     @abstractmethod
+    def covariance_of(self, Z: Array) -> Array:
+        """Covariance of Zw for any rows Z over the columns, shape (n, n)."""
+
+    @abstractmethod
     def leave_one_out(self, rows: Array, y: Array, weights: Array, noise: Array) -> Marginals:
         """Marginals of training rows as if each were unseen, without a refit."""
 
@@ -177,8 +181,7 @@ class Posterior(WeightPosterior):
         variance = np.einsum("np,np->n", V, V) + self.noise_variance * noise
         return Marginals(Z @ self.mean, variance)
 
-    def covariance(self, Z: Array) -> Array:
-        """Covariance of f at the rows of Z, without noise, shape (n, n)."""
+    def covariance_of(self, Z: Array) -> Array:
         V = self._whiten(Z)
         return V @ V.T
 
@@ -197,7 +200,7 @@ class Posterior(WeightPosterior):
         By a matrix over the rows, or over the columns if these are fewer.
         """
         if len(Z) <= Z.shape[1]:
-            return self.unseen_group(Z @ self.mean, self.covariance(Z), y, weights, noise)
+            return self.unseen_group(Z @ self.mean, self.covariance_of(Z), y, weights, noise)
         rest = self.without([(Z, y, weights, noise)])
         p, own = rest.predict(Z, noise), np.broadcast_to(self.noise_variance * noise, y.shape)
         determinant = rest.factor.log_determinant - self.factor.log_determinant

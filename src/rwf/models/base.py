@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
 
 LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
+NOTHING = 1e-12  # share of the rows that is rounding
 ENOUGH_SCORES = 30  # with fewer, their 95 % quantile is little more than the maximum
 
 
@@ -176,6 +177,15 @@ class Model(ABC):
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, shape (n, n, k)."""
 
+    def combination(self, X: Array, A: Array) -> tuple[Array, Array]:
+        r"""Mean and covariance of Af, shape (q, k) and (q, q, k), for A of shape (q, n)."""
+        return A @ self.mean(X), self.covariance_of(X, np.stack([A] * self.n_outputs))
+
+    def covariance_of(self, X: Array, A: Array) -> Array:
+        """Covariance of combinations of f, shape (q, q, k), for A of shape (k, q, n)."""
+        C = self.covariance(X, noise=False)
+        return np.stack([B @ C[..., i] @ B.T for i, B in enumerate(A)], axis=-1)
+
     @abstractmethod
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
@@ -185,6 +195,17 @@ class Model(ABC):
     @abstractmethod
     def update(self, rows: Rows) -> Self:
         """The model with further rows, which are in the units of the data."""
+
+    @abstractmethod
+    def forget(self, rows: Rows) -> Self:
+        """The model without some of the rows that it has seen; features and units stay."""
+
+    def decayed(self, share: float) -> Self:
+        """The model with every row counted less, by this share."""
+        raise ValueError(
+            "this model stores its training rows, which all count as one: use a window, or fit "
+            "with neighbors=None."
+        )
 
     @abstractmethod
     def empty(self) -> Self:
@@ -197,6 +218,16 @@ class Model(ABC):
     def unbiased_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are unbiased; groups are whole."""
         return known
+
+
+def require_seen(left: float, seen: float) -> bool:
+    """Whether rows are left after some were forgotten; not fewer than none."""
+    if left < -NOTHING * seen:
+        raise ValueError(
+            f"{seen - left:,g} rows are to be forgotten, and the model has seen {seen:,g}: forget "
+            "only rows that were added, with their weights."
+        )
+    return left > NOTHING * seen
 
 
 def incompatible(what: str) -> IncompatibleModelsError:

@@ -71,6 +71,15 @@ class NeighborBlend(CorrectedModel):
         )
         return replace(self, model=self.model.update(rows), blends=blends)
 
+    def forget(self, rows: Rows) -> NeighborBlend:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        unit = self.units.rows(rows.part(rows.weights > 0))
+        blends = tuple(
+            None if blend is None else blend.forget(unit.X, unit.y[:, output])
+            for output, blend in enumerate(self.blends)
+        )
+        return replace(self, model=self.model.forget(rows), blends=blends)
+
     def empty(self) -> NeighborBlend:
         blends = tuple(None if blend is None else blend.empty() for blend in self.blends)
         return replace(self, model=self.model.empty(), blends=blends)

@@ -125,6 +125,13 @@ class CorrectedModel(Model):
             C[np.diag_indices(len(X))] += change.of(p).noise_variance
         return C
 
+    def combination(self, X: Array, A: Array) -> tuple[Array, Array]:
+        return A @ self.predict(X).mean, self.covariance_of(X, np.stack([A] * self.n_outputs))
+
+    def covariance_of(self, X: Array, A: Array) -> Array:
+        change = self.correction(X, self.model.predict(X))
+        return self.model.covariance_of(X, A * np.sqrt(change.factor.T)[:, None])
+
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
     ) -> Array:
@@ -141,6 +148,14 @@ class CorrectedModel(Model):
 
     def update(self, rows: Rows) -> Self:
         return replace(self, model=self.model.update(rows))
+
+    def forget(self, rows: Rows) -> Self:
+        return replace(self, model=self.model.forget(rows))
+
+    def decayed(self, share: float) -> Self:
+        if self.keeps_rows:
+            return super().decayed(share)
+        return replace(self, model=self.model.decayed(share))
 
     def empty(self) -> Self:
         return replace(self, model=self.model.empty())

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows
+from rwf.data.rows import Block, Mapped, Rows, RowSum, block_rows, slices
 from rwf.features.base import Features, Stack
 from rwf.features.inducing import NystromFeatures, NystromResidual
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_bayes
@@ -187,11 +187,28 @@ class DenseModel(GaussianModel):
         lacking = self._lacking_covariance(X, Z)
         parts = []
         for output, t in enumerate(self.fits):
-            C = t.posterior.covariance(Z) + lacking[output]
+            C = t.posterior.covariance_of(Z) + lacking[output]
             if noise:
                 C[np.diag_indices(len(X))] += self._plain_noise[output] * v
             parts.append(C)
         return np.stack(parts, axis=-1)
+
+    def features_at(self, X: Array) -> Array:
+        return self._features(X)
+
+    def lacking_of(self, X: Array, A: Array) -> Array:
+        inducing = self.nystrom
+        if inducing is None:
+            return super().lacking_of(X, A)
+        total = np.zeros((len(A), A.shape[1], A.shape[1]))
+        for its in slices(len(X), self._width):
+            missing = inducing.kernel(X[its], X) - inducing(X[its]) @ inducing(X).T
+            total += A[..., its] @ missing @ A.swapaxes(1, 2)
+        return np.array([r.share for r in self._residuals])[:, None, None] * total
+
+    def lacking_at(self, X: Array) -> Array:
+        parts = [self._lacking(self._features(X[its]))[0] for its in slices(len(X), self._width)]
+        return np.concatenate(parts)
 
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block, Rows
+from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
 from rwf.models.base import Calibration, Model, ModelSummary, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
@@ -128,6 +128,13 @@ class FieldModel(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         return self._with_rows(unit.X, unit.y, self.model.update(rows))
+
+    def forget(self, rows: Rows) -> FieldModel:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        unit = self.units.rows(rows.part(rows.weights > 0))
+        gone = row_numbers(np.hstack([self.X, self.y]), np.hstack([unit.X, unit.y]))
+        kept, model = np.delete(np.arange(len(self.X)), gone), self.model.forget(rows)
+        return self._with_no_rows()._with_rows(self.X[kept], self.y[kept], model)
 
     def empty(self) -> FieldModel:
         return replace(self._with_no_rows(), model=self.model.empty())

@@ -15,16 +15,17 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, Mapped, Rows
+from rwf.data.rows import Block, Mapped, Rows, slices
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap, Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments
-from rwf.models.base import Model, ModelSummary, incompatible
+from rwf.models.base import Model, ModelSummary, incompatible, require_seen
 from rwf.uncertainty.extrapolation import PriorReversion
 from rwf.uncertainty.variance_function import VarianceFunction
 
+UNSEEN = 1e-9  # of the squares of a feature, how much below zero is more than rounding
 HARDLY = 0.1  # rounding error over noise beyond which a model counts as free of noise
 
 
@@ -65,6 +66,27 @@ class GaussianModel(Model):
     @abstractmethod
     def times(self, X: Array, W: Array) -> Array:
         """ZW at inputs X, shape (n, q)."""
+
+    @abstractmethod
+    def features_at(self, X: Array) -> Array:
+        """Z at a few inputs, shape (n, p)."""
+
+    @abstractmethod
+    def lacking_at(self, X: Array) -> Array:
+        """Variance of f that the features lack, shape (n, k)."""
+
+    def lacking_of(self, X: Array, A: Array) -> Array:
+        """Covariance that the features lack of Af, shape (k, q, q), for A of shape (k, q, n)."""
+        lacking: Array = (A * self.lacking_at(X).T[:, None]) @ A.swapaxes(1, 2)
+        return lacking
+
+    def covariance_of(self, X: Array, A: Array) -> Array:
+        rows = np.zeros((*A.shape[:2], self.features.n_features))
+        for its in slices(len(X), self.features.n_features):
+            rows += A[..., its] @ self.features_at(X[its])
+        lacking = self.lacking_of(X, A)
+        parts = [t.posterior.covariance_of(AZ) for t, AZ in zip(self.fits, rows, strict=True)]
+        return np.stack(parts, axis=-1) + np.moveaxis(lacking, 0, -1)
 
     @property
     def gaussian(self) -> GaussianModel:
@@ -145,6 +167,23 @@ class GaussianModel(Model):
             return self
         more = self.collect(Mapped(rows, self.units.rows), self.noise)
         return replace(self, statistics=self.statistics + more)
+
+    def forget(self, rows: Rows) -> Self:
+        if isinstance(rows, Block) and len(rows) == 0:
+            return self
+        gone = self.collect(Mapped(rows, self.units.rows), self.noise)
+        if not require_seen(self.n_rows - gone.n, self.n_rows):
+            return self.empty()
+        left = self.statistics - gone
+        if (left.column_energies < -UNSEEN * self.statistics.column_energies).any():
+            raise ValueError(
+                "some of these rows were not seen: without them, squares of features add up to "
+                "less than zero. Forget only rows that were added, with their weights."
+            )
+        return replace(self, statistics=left)
+
+    def decayed(self, share: float) -> Self:
+        return replace(self, statistics=self.statistics.scaled(share))
 
     def empty(self) -> Self:
         return replace(self, statistics=self.no_statistics())

@@ -15,7 +15,7 @@ from rwf.features.base import FeatureMap
 from rwf.inference.posterior import Marginals
 from rwf.inference.spike_slab import WindowedFit, WindowedMixture, WindowMoments
 from rwf.inference.spike_slab.extrapolation import GapReversion
-from rwf.models.base import Model, ModelSummary, Prediction, incompatible
+from rwf.models.base import Model, ModelSummary, Prediction, incompatible, require_seen
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,19 @@ class SpikeSlabModel(Model):
         more = self.hyperparameters.collect(self.units.rows(rows))
         total = tuple(a + b for a, b in zip(self.moments, more, strict=True))
         return replace(self, moments=total, total_weight=self.n_rows + float(rows.weights.sum()))
+
+    def forget(self, rows: Rows) -> SpikeSlabModel:
+        assert isinstance(rows, Block)  # the estimator reads them into memory
+        left = self.n_rows - float(rows.weights.sum())
+        if not require_seen(left, self.n_rows):
+            return self.empty()
+        gone = self.hyperparameters.collect(self.units.rows(rows))
+        total = tuple(a + b.scaled(-1.0) for a, b in zip(self.moments, gone, strict=True))
+        return replace(self, moments=total, total_weight=left)
+
+    def decayed(self, share: float) -> SpikeSlabModel:
+        total = tuple(moments.scaled(share) for moments in self.moments)
+        return replace(self, moments=total, total_weight=share * self.n_rows)
 
     def empty(self) -> SpikeSlabModel:
         nothing = Block(np.empty((0, 1)), np.empty((0, self.n_outputs)), np.empty(0))

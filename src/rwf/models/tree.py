@@ -158,6 +158,12 @@ class TreeModel(GaussianModel):
             parts.append(C)
         return np.stack(parts, axis=-1)
 
+    def features_at(self, X: Array) -> Array:
+        return self.tree.dissection.in_original_order(self.tree.in_columns(X)).T
+
+    def lacking_at(self, X: Array) -> Array:
+        return self._lacking(X)[0]
+
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
     ) -> Array:

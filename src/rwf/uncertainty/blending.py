@@ -32,6 +32,7 @@ from scipy.special import softmax
 
 from rwf._types import Array, IntArray
 from rwf.data.holdout import standard_error
+from rwf.data.rows import row_numbers
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
@@ -145,6 +146,15 @@ class OutputBlend:
             values=np.concatenate([self.gp.values, y - self.center]),
             groups=groups,
         )
+        return replace(self, gp=gp, squares=_leave_one_out_squares(gp))
+
+    def forget(self, X: Array, y: Array) -> OutputBlend:
+        """The blend without some of the stored rows."""
+        stored = np.column_stack([self.gp.X, self.gp.values])
+        gone = row_numbers(stored, np.column_stack([X, y - self.center]))
+        gp = self.gp.part(np.delete(np.arange(len(stored)), gone))
+        if len(gp.X) <= FEWEST_ROWS:
+            return replace(self, gp=gp, squares=np.ones(len(gp.X)))
         return replace(self, gp=gp, squares=_leave_one_out_squares(gp))
 
     def empty(self) -> OutputBlend:

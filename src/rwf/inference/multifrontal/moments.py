@@ -80,11 +80,14 @@ class TreeMoments:
     def tempered(self, effective_rows: float) -> TreeMoments:
         """The moments with every row counted less, so that all count as so many, or as they are."""
         w = effective_rows / max(self.n, 1e-300)
-        if w >= 1:
-            return self
+        return self if w >= 1 else self.scaled(w)
+
+    def scaled(self, share: float) -> TreeMoments:
+        """Every row counted so many times."""
         return TreeMoments(
-            self.tree, w * self.grams, w * self.Zty, w * self.yty, w * self.n, w * self.log_volume
-        )
+            self.tree, share * self.grams, share * self.Zty, share * self.yty, share * self.n,
+            share * self.log_volume,
+        )  # fmt: skip
 
     def gram(self, leaf: int) -> Array:
         """The packed Gram matrix of a leaf."""

@@ -89,7 +89,13 @@ class TreePosterior(WeightPosterior):
 
     def covariance(self, X: Array) -> Array:
         """Covariance of f at the rows of X, without noise, shape (n, n)."""
-        V = self.tree.in_columns(X) * self.tree.dissection.in_tree_order(self.scale)[:, None]
+        return self._covariance(self.tree.in_columns(X))
+
+    def covariance_of(self, Z: Array) -> Array:
+        return self._covariance(self.tree.dissection.in_tree_order(Z.T))
+
+    def _covariance(self, columns: Array) -> Array:
+        V = columns * self.tree.dissection.in_tree_order(self.scale)[:, None]
         self.factor.forward(V)
         return V.T @ V
 

@@ -71,6 +71,10 @@ class WindowMoments:
     def __add__(self, other: WindowMoments) -> WindowMoments:
         return WindowMoments(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
+    def scaled(self, share: float) -> WindowMoments:
+        """Every row counted so many times."""
+        return WindowMoments(tuple(part.scaled(share) for part in self.parts))
+
 
 @dataclass(frozen=True)
 class WindowedFit:

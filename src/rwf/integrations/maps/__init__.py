@@ -3,7 +3,7 @@
 from rwf.integrations.maps.draws import mean_over, sample_map
 from rwf.integrations.maps.files import open_map, write_map
 from rwf.integrations.maps.fit import MapModel, fit_map
-from rwf.integrations.maps.predict import grid, predict_map
+from rwf.integrations.maps.predict import grid, plot_map, predict_map
 
 __all__ = [
     "MapModel",
@@ -11,6 +11,7 @@ __all__ = [
     "grid",
     "mean_over",
     "open_map",
+    "plot_map",
     "predict_map",
     "sample_map",
     "write_map",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rwf.integrations.maps.cells import needed
+from rwf.integrations.maps.cells import DEGREES, needed
 
 if TYPE_CHECKING:
     import xarray
@@ -64,33 +64,42 @@ def _write_netcdf(dataset: xarray.Dataset, path: Path) -> None:
 
 def _write_tiff(dataset: xarray.Dataset, path: Path) -> None:
     needed("rioxarray")
-    xr = needed("xarray")
-    layers, names = [], []
-    for name, variable in dataset.data_vars.items():
-        extra = [d for d in variable.dims if d not in _plane(variable)]
-        if not extra:
-            layers.append(variable)
-            names.append(str(name))
-            continue
-        stacked = variable.stack(_layer=extra)
-        for number, index in enumerate(stacked["_layer"].to_index()):
-            layers.append(stacked.isel(_layer=number, drop=True).drop_vars(extra, errors="ignore"))
-            label = "_".join(
-                f"{each:g}" if isinstance(each, float) else str(each) for each in index
-            )
-            names.append(f"{name}_{label}")
-    bands = xr.concat([layer.reset_coords(drop=True) for layer in layers], "band", coords="minimal")
-    y, x = _plane(layers[0])
-    bands = bands.astype("float32").assign_attrs(long_name=tuple(names), _FillValue=np.nan)
+    layers = {
+        name: layer for n, v in dataset.data_vars.items() for name, layer in _layers(str(n), v)
+    }
+    y, x = next(iter(layers.values())).dims[-2:]
+    for name in (x, y):
+        _require_even(dataset, str(name))
+    bands = needed("xarray").concat([*layers.values()], "band", coords="minimal")
+    bands = bands.astype("float32").assign_attrs(long_name=tuple(layers), _FillValue=np.nan)
     bands = bands.rio.set_spatial_dims(x, y)
     if "spatial_ref" in dataset.coords:
         bands = bands.assign_coords(spatial_ref=dataset["spatial_ref"])
+    elif dataset[x].attrs.get("units") in DEGREES:
+        bands = bands.rio.write_crs("EPSG:4326")
     bands.rio.to_raster(path, driver="GTiff", compress="deflate", tiled=True, BIGTIFF="IF_SAFER")
 
 
-def _plane(variable: xarray.DataArray) -> tuple[Any, ...]:
-    """The last two dimensions, y and x."""
-    return tuple(variable.dims[-2:])
+def _layers(name: str, variable: xarray.DataArray) -> Iterator[tuple[str, xarray.DataArray]]:
+    """The layers of a variable, one for each of its quantiles, draws or times, with names."""
+    extra = variable.dims[:-2]
+    for place in np.ndindex(*(variable.sizes[d] for d in extra)):
+        layer = variable.isel(dict(zip(extra, place, strict=True)))
+        labels = [
+            str(layer[d].values) if d in layer.coords else str(i)
+            for d, i in zip(extra, place, strict=True)
+        ]
+        yield "_".join([name, *labels]), layer.reset_coords(drop=True)
+
+
+def _require_even(dataset: xarray.Dataset, name: str) -> None:
+    """That a coordinate has equal steps, as a GeoTIFF needs them."""
+    steps = np.diff(dataset[name].values.astype(np.float64)) if name in dataset.coords else None
+    if steps is None or not np.allclose(steps, steps[:1], rtol=1e-3):
+        raise ValueError(
+            f"{name!r} has no equal steps, which a GeoTIFF needs: write a NetCDF file, or predict "
+            "a template with equal steps."
+        )
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:

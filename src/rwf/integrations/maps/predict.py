@@ -10,11 +10,20 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from rwf._types import Array, BoolArray
-from rwf.integrations.maps.cells import Raster, as_dataset, dims_of, inputs, needed, valid_cells
+from rwf.integrations.maps.cells import (
+    Axes,
+    Raster,
+    as_dataset,
+    dims_of,
+    inputs,
+    needed,
+    valid_cells,
+)
 from rwf.integrations.maps.fit import MapModel
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
 CELLS_AT_ONCE = 2**18  # cells of a chunk, where the raster has no chunks of its own
 MOST_GRID_CELLS = 10**9  # more are likely a resolution in the wrong unit
@@ -224,3 +233,26 @@ def grid(
         found[places.x].attrs.update(units="degrees_east", standard_name="longitude")
         found[places.y].attrs.update(units="degrees_north", standard_name="latitude")
     return found
+
+
+def plot_map(predicted: xarray.Dataset, **layer: int) -> Figure:
+    """A quick look at predictions: mean and standard deviation, with colour bars.
+
+    Args:
+        predicted: what :func:`predict_map` returns, or a file of it as :func:`open_map` does.
+        layer: which layer of further dimensions, such as ``time=3``; the first if not given.
+    """
+    from rwf.diagnostics.plots.maps import map_panels
+
+    mean, sd = predicted["mean"], predicted["sd"]
+    first = {d: layer.get(str(d), 0) for d in mean.dims[:-2]}
+    mean, sd = mean.isel(first), sd.isel(first)
+    axes = Axes.of(mean)
+    return map_panels(
+        mean[axes.x].values,
+        mean[axes.y].values,
+        mean.values,
+        sd.values,
+        units=str(mean.attrs.get("units", "")),
+        labels=(axes.x, axes.y),
+    )
