@@ -10,7 +10,7 @@ Held-out rows, alone and in blobs, weigh the two by the distance to data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -22,6 +22,7 @@ from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
 from rwf.models.base import Calibration, Model, ModelSummary, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
+from rwf.uncertainty.conditional import ConditionalField
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
 
@@ -39,6 +40,14 @@ class FieldOutput:
     values: FieldKernel  # of y
     residuals: FieldKernel  # of what the lattice leaves of y
     blend: FieldBlend
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """Independent parts of a field at n places."""
+
+    fine: tuple[tuple[ConditionalField, Array], ...]  # of both experts, with their deviations
+    coarse: Array  # by which deviations of the lattice are multiplied
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,56 @@ class FieldModel(CorrectedModel):
             noises[:, i] = scale * (mixed.variance - function) / p.noise_variance[:, i]
         inflation = 1.0 if self.errors is None else self.errors.inflation
         return Correction(factor * inflation, shift, noises * inflation)
+
+    def sample(
+        self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
+    ) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().sample(X, count, rng, noise=noise)
+        p, lattice = self.predict(X), self.model.mean(X)
+        coarse = self.model.sample(X, count, rng, noise=False) - lattice[..., None]
+        drawn = np.empty(coarse.shape)
+        for i, joint in enumerate(self._joints(X, p)):
+            drawn[:, i] = p.mean[:, i, None] + joint.coarse[:, None] * coarse[:, i]
+            for field, scale in joint.fine:
+                drawn[:, i] += scale[:, None] * field.times(rng.normal(size=(len(X), count)))
+        if noise:
+            drawn += np.sqrt(p.noise_variance)[..., None] * rng.normal(size=drawn.shape)
+        return drawn
+
+    def covariance(self, X: Array, *, noise: bool = True) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().covariance(X, noise=noise)
+        C = self.covariance_of(X, np.stack([np.eye(len(X))] * self.n_outputs))
+        if noise:
+            C[np.diag_indices(len(X))] += self.predict(X).noise_variance
+        return C
+
+    def covariance_of(self, X: Array, A: Array) -> Array:
+        if len(self.X) <= FEWEST_ROWS:
+            return super().covariance_of(X, A)
+        joints = [*self._joints(X, self.predict(X))]
+        C = self.model.covariance_of(X, A * np.array([j.coarse for j in joints])[:, None])
+        for i, joint in enumerate(joints):
+            for field, scale in joint.fine:
+                AL = field.transposed(A[i] * scale)
+                C[..., i] += AL @ AL.T
+        return C
+
+    def _joints(self, X: Array, p: Prediction) -> Iterator[_Joint]:
+        """The parts of every output whose variances add up to those of a prediction."""
+        lattice = self.model.predict(X).function_variance
+        for i, (own, krigings) in enumerate(zip(self.outputs, self._krigings, strict=True)):
+            near, left = (kriging.predict(X) for kriging in krigings)
+            values, rest = (
+                ConditionalField.at(kriging, X, k.chosen)
+                for kriging, k in zip(krigings, (near, left), strict=True)
+            )
+            share = np.sqrt(own.blend.at(near.gap).T * p.function_variance[:, i])
+            free = np.abs(1.0 - left.total)
+            both = np.sqrt(np.maximum(rest.variances + free**2 * lattice[:, i], TINY))
+            fine = np.sqrt(rest.variances) / both
+            yield _Joint(((values, share[0]), (rest, share[1] * fine)), share[1] * free / both)
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
