@@ -58,9 +58,10 @@ class Places:
         longitude, latitude = self.middle
         shrunk = np.cos(np.radians([latitude, self.bounds[1], self.bounds[3]]))
         return (
-            f"degrees as a plane around {longitude:.4g}° east, {latitude:.4g}° north: a degree of "
-            f"longitude counts as {shrunk[0]:.3g} of one of latitude, where it is "
-            f"{shrunk[1:].min():.3g} to {shrunk[1:].max():.3g}"
+            f"degrees as a plane around {abs(longitude):.4g}° {'W' if longitude < 0 else 'E'}, "
+            f"{abs(latitude):.4g}° {'S' if latitude < 0 else 'N'}: a degree of longitude counts as "
+            f"{shrunk[0]:.3g} of one of latitude, where it is {shrunk[1:].min():.3g} to "
+            f"{shrunk[1:].max():.3g}"
         )
 
     def columns(self, x: Array, y: Array, *others: Array) -> Array:

@@ -30,6 +30,7 @@ LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which g
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
 LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))  # for log ν
 MIXING_BOUNDS = (-5.0, 5.0)  # for entries of E: beyond, one column would replace another
+MOST_PAIRED = 10_000  # rows whose covariance is a matrix in memory
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,12 @@ class NystromFeatures(Shapeless):
 
     def missing_covariance(self, X: Array, Z: Array) -> Array:
         """k(x, x′) - z(x)ᵀz(x′) at all pairs of rows, shape (n, n)."""
+        if len(X) > MOST_PAIRED:
+            raise ValueError(
+                f"{len(X):,} places at once are too many for the covariance of what inducing rows "
+                f"miss, a matrix of all pairs: use at most {MOST_PAIRED:,}, or prior='field' or "
+                "'multiscale'."
+            )
         Z = Z[:, : self.n_features]
         return self.kernel(X, X) - Z @ Z.T
 

@@ -200,11 +200,9 @@ class DenseModel(GaussianModel):
         inducing = self.nystrom
         if inducing is None:
             return super().lacking_of(X, A)
-        total = np.zeros((len(A), A.shape[1], A.shape[1]))
-        for its in slices(len(X), self._width):
-            missing = inducing.kernel(X[its], X) - inducing(X[its]) @ inducing(X).T
-            total += A[..., its] @ missing @ A.swapaxes(1, 2)
-        return np.array([r.share for r in self._residuals])[:, None, None] * total
+        missing = inducing.missing_covariance(X, inducing(X))
+        shares = np.array([residual.share for residual in self._residuals])[:, None, None]
+        return shares * (A @ missing @ A.swapaxes(1, 2))
 
     def lacking_at(self, X: Array) -> Array:
         parts = [self._lacking(self._features(X[its]))[0] for its in slices(len(X), self._width)]
@@ -213,9 +211,8 @@ class DenseModel(GaussianModel):
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
     ) -> Array:
-        Z = self._features(X)
-        draws = [Z @ t.posterior.sample_weights(count, rng) for t in self.fits]
-        for draw, root in zip(draws, self._lacking_roots(X, Z), strict=True):
+        draws = [self.times(X, t.posterior.sample_weights(count, rng)) for t in self.fits]
+        for draw, root in zip(draws, self._lacking_roots(X), strict=True):
             extra = rng.normal(size=draw.shape)
             draw += root @ extra if root.ndim == 2 else root[:, None] * extra
         if noise:
@@ -292,10 +289,10 @@ class DenseModel(GaussianModel):
         missing = self.nystrom.missing_covariance(X, Z)
         return [residual.share * missing for residual in self._residuals]
 
-    def _lacking_roots(self, X: Array, Z: Array) -> list[Array]:
+    def _lacking_roots(self, X: Array) -> list[Array]:
         """Square roots of these: matrices, or vectors where rows are independent."""
         if self.nystrom is None:
-            return [*np.sqrt(self._lacking(Z)[0].T)]
-        values, vectors = np.linalg.eigh(self.nystrom.missing_covariance(X, Z))
+            return [*np.sqrt(self.lacking_at(X).T)]
+        values, vectors = np.linalg.eigh(self.nystrom.missing_covariance(X, self._features(X)))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return [np.sqrt(residual.share) * root for residual in self._residuals]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MOST_PIXELS = 1200  # of a side; larger maps are thinned
 SIDE = 5.0  # of a panel, in inches
+SHOWN = (0.002, 0.998)  # quantiles between which colours change
 MISSING = "#D9D9D9"
 
 
@@ -43,8 +44,11 @@ def map_panels(
     panels = (("mean", mean, "viridis"), ("standard deviation", sd, "magma"))
     for ax, (title, values, colours) in zip(figure.subplots(1, 2), panels, strict=True):
         shown = np.ma.masked_invalid(values[::rows, ::columns])
-        mesh = ax.pcolormesh(x, y, shown, cmap=colours, shading="nearest", rasterized=True)
+        low, high = np.quantile(shown.compressed(), SHOWN) if shown.count() else (0.0, 1.0)
+        mesh = ax.pcolormesh(
+            x, y, shown, cmap=colours, vmin=low, vmax=high, shading="nearest", rasterized=True
+        )
         ax.set_facecolor(MISSING)
         ax.set(title=title, xlabel=labels[0], ylabel=labels[1])
-        figure.colorbar(mesh, ax=ax, label=units)
+        figure.colorbar(mesh, ax=ax, label=units, extend="both")
     return figure

@@ -96,7 +96,8 @@ def mean_over(
     X = inputs(dataset, dims, kept, model.places)
     weights = chosen[:, used] * sizes[used]
     weights /= weights.sum(axis=1, keepdims=True)
-    mean, covariance = model.regressor.predict_combination(X, weights, return_cov=True)
+    frame = needed("pandas").DataFrame(X, columns=[*model.places.names])
+    mean, covariance = model.regressor.predict_combination(frame, weights, return_cov=True)
     xr = needed("xarray")
     attrs = {"units": model.places.units} if model.places.units else {}
     found: xarray.Dataset = xr.Dataset(

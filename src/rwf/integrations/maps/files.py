@@ -58,7 +58,10 @@ def write_map(dataset: xarray.Dataset, path: str | os.PathLike[str]) -> None:
 
 def _write_netcdf(dataset: xarray.Dataset, path: Path) -> None:
     packed = {"zlib": True, "complevel": 1, "dtype": "float32", "_FillValue": np.nan}
-    encoding: dict[Any, dict[str, object]] = {n: dict(packed) for n in dataset.data_vars}
+    encoding: dict[Any, dict[str, object]] = {}
+    for name, variable in dataset.data_vars.items():
+        grid = variable.encoding.get("grid_mapping")
+        encoding[name] = packed | ({"grid_mapping": grid} if grid else {})
     dataset.to_netcdf(path, engine="netcdf4", encoding=encoding)
 
 

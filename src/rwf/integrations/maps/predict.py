@@ -85,7 +85,7 @@ def predict_map(
     dataset, dims = prepared(template, model, mask)
     xr, da = needed("xarray"), needed("dask.array")
     sizes = {d: dataset.sizes[d] for d in dims}
-    chunks = _chunks(dataset, dims)
+    chunks = _chunks(as_dataset(template).unify_chunks(), dims)
     dataset = dataset.chunk(chunks)
 
     def empty(*more: int) -> object:
@@ -248,8 +248,9 @@ def plot_map(predicted: xarray.Dataset, **layer: int) -> Figure:
     first = {d: layer.get(str(d), 0) for d in mean.dims[:-2]}
     mean, sd = mean.isel(first), sd.isel(first)
     axes = Axes.of(mean)
+    x = mean[axes.x].values
     return map_panels(
-        mean[axes.x].values,
+        np.unwrap(x, period=360.0) if x.ndim == 1 and axes.are_degrees(mean) else x,
         mean[axes.y].values,
         mean.values,
         sd.values,
