@@ -157,3 +157,14 @@ def test_the_reach_covers_new_scores_of_any_distribution(rng):
 
 def test_the_reach_of_few_scores_is_their_largest():
     assert_allclose(Calibration(np.array([[1.0], [-2.5], [0.3]])).reach(0.95), 2.5)
+
+
+def test_combinations_have_the_covariance_of_their_places(model):
+    X = np.linspace(2.0, 8.0, 40)[:, None]
+    A = np.random.default_rng(0).normal(size=(3, 40))
+    mean, covariance = model.combination(X, A)
+    C = model.covariance(X, noise=False)
+    assert_allclose(mean, A @ model.predict(X).mean, rtol=1e-9, atol=1e-9)
+    for output in range(2):
+        wanted = A @ C[..., output] @ A.T
+        assert_allclose(covariance[..., output], wanted, rtol=1e-8, atol=1e-10 * wanted.max())

@@ -408,3 +408,16 @@ def test_leave_one_out_predictions_are_those_of_a_blend_without_the_row(fitted):
     assert_allclose(p.mean[:, 0], both.mean)
     assert_allclose(p.variance[:, 0], both.variance * fitted.model_.errors.inflation[0])
     assert units.y.scale[0] > 0
+
+
+def test_forgotten_rows_are_no_neighbors(fitted, data, new):
+    X, y = data
+    once = fitted.empty_copy().partial_fit(X, y).forget(X[700:], y[700:])
+    never = fitted.empty_copy().partial_fit(X[:700], y[:700])
+    for a, b in zip(
+        *(m.predict(new[0][:200], return_std=True) for m in (once, never)), strict=True
+    ):
+        assert_allclose(a, b, rtol=1e-8)
+    with pytest.raises(ValueError, match="row 0 is not among the stored rows"):
+        once.forget(X[700:], y[700:])
+    assert_allclose(once.forget(X[:700], y[:700]).model_.n_rows, 0.0)

@@ -199,3 +199,24 @@ def test_weights_of_zero_leave_rows_out(data, new):
     weighted = field().fit(X, wrong, sample_weight=weights)
     # The number of atoms follows from that of all rows.
     assert_allclose(weighted.predict(new[0]), kept.predict(new[0]), rtol=0.02)
+
+
+def test_draws_are_as_smooth_in_a_gap_as_the_covariance_says(fitted):
+    line = np.linspace(3.0, 6.0, 12)
+    X = np.array([(a, b) for a in line for b in line])
+    C = fitted.model_.covariance(fitted.model_.units.inputs(X), noise=False)[..., 0]
+    scale = fitted.model_.units.y.scale[0]
+    _, std = fitted.predict_function(X)
+    assert_allclose(np.sqrt(np.diag(C)) * scale, std, rtol=1e-8)
+    draws = fitted.sample_y(X, 1500, random_state=0, noise=False) / scale
+    assert_allclose(np.cov(draws), C, atol=6 * C.max() / np.sqrt(1500))
+    weights = np.stack([np.full(144, 1 / 144), np.eye(144)[0] - np.eye(144)[1]])
+    _, deviations = fitted.predict_combination(X, weights)
+    assert_allclose(deviations, np.sqrt(np.diag(weights @ C @ weights.T)) * scale, rtol=1e-8)
+    assert deviations[1] < 0.8 * np.hypot(*std[:2])  # neighbors are correlated
+
+
+def test_the_covariance_with_noise_has_the_variance_of_observations(fitted, new):
+    X = new[0][:40]
+    C = fitted.predict(X, return_cov=True)[1]
+    assert_allclose(np.sqrt(np.diag(C)), fitted.predict(X, return_std=True)[1], rtol=1e-8)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from rwf._types import Array
 from rwf.data.rows import Block, block_rows
@@ -153,16 +154,28 @@ class RootMoments:
         )
 
     def __sub__(self, other: RootMoments) -> RootMoments:
-        """The moments without some of the rows; refused where digits would be lost."""
-        R = downdated(self.R, other.R)
-        if R is None:
+        r"""The moments without some of the rows; refused where digits would be lost.
+
+        Targets are replaced by residuals of W = R⁻¹c of all rows, whose products do not cancel:
+        with D = T - SW for the rows [S T], :math:`\tilde R^\top \tilde c = -S^\top D`.
+        """
+        p = len(self.R) - self.n_outputs
+        R, S = self.R[:p, :p], other.R[:, :p]
+        left = downdated(R, S)
+        if left is None:
             raise ValueError(
                 "the square-root statistics of this model, whose noise is very small, do not "
                 "determine those of the rows that are left: give these to "
                 "empty_copy().partial_fit."
             )
+        W = solve_triangular(R, self.R[:p, p:])
+        D = other.R[:, p:] - S @ W
+        c = solve_triangular(left, -S.T @ D, trans="T")
+        values, vectors = np.linalg.eigh(self.R[p:, p:].T @ self.R[p:, p:] - D.T @ D - c.T @ c)
+        rest = np.linalg.qr(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, mode="r")
+        total = np.block([[left, c + left @ W], [np.zeros((len(rest), p)), rest]])
         log_volume = self.log_volume - other.log_volume
-        return RootMoments(R, self.n - other.n, self.n_outputs, log_volume)
+        return RootMoments(total, self.n - other.n, self.n_outputs, log_volume)
 
     def to_arrays(self) -> dict[str, Array]:
         """All of it as plain arrays."""

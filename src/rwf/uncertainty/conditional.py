@@ -24,7 +24,8 @@ from rwf.uncertainty.kriging import FieldKernel, Kriging
 EARLIER = 24  # places that a place is drawn given, at most
 MOST_EXACT = 5000  # places up to which variances are exact; beyond, they are some per cent less
 COLUMNS_AT_ONCE = 256  # of L
-GROWTH = 1.25  # of the places that are among the earlier ones, from batch to batch
+CANDIDATES = 60  # among which these are found: some are later
+GROWTH = 1.5  # of the places among which they are searched, from batch to batch
 PLACES_AT_ONCE = 4096  # of one task in the thread pool
 
 
@@ -91,7 +92,9 @@ class ConditionalField:
 
         values = np.ascontiguousarray(A[:, self.order].T) * self.scale[:, None]
         _conditional.backward(self.weights, self.earlier, self.deviations, values)
-        return values.T
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found.T
 
 
 def without_noise(kriging: Kriging) -> FieldKernel:
@@ -101,7 +104,7 @@ def without_noise(kriging: Kriging) -> FieldKernel:
 
 
 def _nearest_earlier(V: Array) -> IntArray:
-    """The nearest of earlier places: all of the first few, later those of all batches before."""
+    """The nearest earlier places, -1 for none: all of them for the first few."""
     n = len(V)
     earlier = np.full((n, EARLIER), -1)
     for i in range(min(n, EARLIER + 1)):
@@ -109,7 +112,11 @@ def _nearest_earlier(V: Array) -> IntArray:
     start = EARLIER + 1
     while start < n:
         end = min(n, max(start + 1, int(GROWTH * start)))
-        tree = cKDTree(V[:start], balanced_tree=False, compact_nodes=False)
-        earlier[start:end] = tree.query(V[start:end], k=EARLIER)[1]
+        tree = cKDTree(V[:end], balanced_tree=False, compact_nodes=False)
+        near = tree.query(V[start:end], k=min(CANDIDATES, end))[1]
+        later = near >= np.arange(start, end)[:, None]
+        first = np.argsort(later, axis=1, kind="stable")[:, :EARLIER]
+        near[later] = -1
+        earlier[start:end] = np.take_along_axis(near, first, axis=1)
         start = end
     return earlier

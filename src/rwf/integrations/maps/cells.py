@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Raster: TypeAlias = "xarray.DataArray | xarray.Dataset"
 
-X_NAMES = ("x", "lon", "longitude", "easting", "projection_x_coordinate")
-Y_NAMES = ("y", "lat", "latitude", "northing", "projection_y_coordinate")
+X_NAMES = ("x", "lon", "longitude", "easting", "east", "projection_x_coordinate")
+Y_NAMES = ("y", "lat", "latitude", "northing", "north", "projection_y_coordinate")
 TIME_NAMES = ("time", "date")
 DEGREES = {"degrees_east", "degrees_north", "degree_east", "degree_north", "degrees", "degree"}
 DAY = np.timedelta64(1, "D")
