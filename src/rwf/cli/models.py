@@ -85,7 +85,7 @@ def inspect(
         check_input(data)
     from rwf.diagnostics.inspection import Inspection
 
-    loaded = load_model(model)
+    loaded = load_model(model, maps=data is None)
     found = Inspection.of(loaded, None if data is None else loaded.sample(data)[0].X)
     print_result(as_json, {"file": str(model), **asdict(found)}, *_parts(found))
 

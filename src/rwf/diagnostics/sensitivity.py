@@ -126,7 +126,8 @@ def partial_dependence(
     """
     X = np.asarray(X, dtype=np.float64)
     if values is None:
-        values = np.linspace(*np.quantile(X[:, column], [0.01, 0.99]), PLACES)
+        low, high = np.quantile(X[:, column], [0.01, 0.99]).tolist()
+        values = np.linspace(low, high, PLACES)
     rng = np.random.default_rng(random_state)
     rows = X[rng.permutation(len(X))[:BACKGROUND]]
     places = np.tile(rows, (len(values), 1))

@@ -102,7 +102,7 @@ class UnlearningRegressor(FittedRegressor):
 
     def _forget_groups(self) -> None:
         """Drop the predictions without groups, which are not those of another fit or more rows."""
-        vars(self).pop("_left_out", None)
+        self.__dict__.pop("_left_out", None)
 
 
 Regressor = TypeVar("Regressor", bound=UnlearningRegressor)
