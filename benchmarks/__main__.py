@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, tree
+from benchmarks import cluster, dense, docs, install, large, maps, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
     "dense": dense.main,
     "install": install.main,
     "large": large.main,
+    "maps": maps.main,
     "tree": tree.main,
     "docs": docs.main,
 }

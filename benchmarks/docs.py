@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import cluster, dense, install, large, tree
+from benchmarks import cluster, dense, install, large, maps, tree
 from benchmarks.rows import newest
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
@@ -38,6 +38,10 @@ SIZES = """\
 The same pass of Mexican hats by its size, on one core: how much of its time a bare `dsyrk` takes,
 and its flops, N·D·(D + 1), against the rate of the machine's own dgemm."""
 
+MAPS = f"""\
+`rwf.maps` on {maps.POINTS:,} points: a template of coordinates alone is predicted (mean, deviation
+and two quantiles) and written as NetCDF, chunk by chunk. Memory is the peak of the process."""
+
 CLUSTER = """\
 A pass over a Dask array on clusters of processes on one machine, relative to one worker.
 *Waiting* partitions sleep before they are computed, as if they came from a slow disk."""
@@ -53,6 +57,7 @@ def stored_page() -> str:
         newest("dense", dense.Row),
         newest("tree", tree.Row),
         newest("large", large.Row),
+        newest("maps", maps.Row),
         newest("cluster", cluster.Row),
         newest("install", install.Row),
     )
@@ -62,6 +67,7 @@ def page(
     passes: list[dense.Row],
     trees: list[tree.Row],
     files: list[large.Row],
+    rasters: list[maps.Row],
     clusters: list[cluster.Row],
     environments: list[install.Row],
 ) -> str:
@@ -70,6 +76,7 @@ def page(
         _dense(passes),
         _tree(trees),
         _large(files),
+        _maps(rasters),
         _cluster(clusters),
         _install(environments),
     ]
@@ -159,6 +166,26 @@ def _large(rows: list[large.Row]) -> list[str]:
         f"{rows[0].cores} cores of {min(rates):.0f} to {max(rates):.0f} GFLOP/s (dgemm), with "
         "other load. Again:",
         "`python -m benchmarks large --out benchmarks/large.jsonl`.",
+    ]
+
+
+def _maps(rows: list[maps.Row]) -> list[str]:
+    return [
+        "## Rasters",
+        "",
+        MAPS,
+        "",
+        "| prior | D | cells | seconds | cells/s | cells per CPU second | memory, GB | file, GB |",
+        "|---" * 8 + "|",
+        *(
+            f"| {row.prior} | {row.columns:,} | {row.cells:,} | {row.seconds:.0f} "
+            f"| {row.cells / row.seconds:,.0f} | {row.cells / row.cpu_seconds:,.0f} "
+            f"| {row.peak_memory / 1e9:.2f} | {row.file_gigabytes:.2f} |"
+            for row in rows
+        ),
+        "",
+        f"{rows[0].cores} cores, with other load. Again:",
+        "`python -m benchmarks maps --out benchmarks/maps.jsonl`.",
     ]
 
 

@@ -94,10 +94,10 @@ def write_file(path: Path, X: np.ndarray, y: np.ndarray) -> None:
 
 def measure(folder: Path, rows: int, columns: int = COLUMNS) -> Row:
     """Fit the files of a folder, in this process."""
-    at_start = _peak_memory()
+    at_start = peak_memory()
     model = RWFRegressor(columns, random_state=0)
     taken, _ = seconds(lambda: model.fit(str(folder), "y"), time.perf_counter)
-    peak = _peak_memory()
+    peak = peak_memory()
     X, y = draw(2000, np.random.default_rng(1))
     with tempfile.TemporaryDirectory() as elsewhere:
         new = Path(elsewhere) / "new.parquet"
@@ -119,7 +119,7 @@ def measure(folder: Path, rows: int, columns: int = COLUMNS) -> Row:
     )
 
 
-def _peak_memory() -> int:
+def peak_memory() -> int:
     """The largest memory of this program; ``getrusage`` may give that of its parent."""
     status = Path("/proc/self/status")
     if not status.exists():

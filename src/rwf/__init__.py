@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rwf.estimators.regressor import RWFRegressor
     from rwf.estimators.table import TableModel
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
+    from rwf.integrations import maps as maps
     from rwf.integrations.maps import MapModel
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.persistence import load

@@ -43,7 +43,7 @@ def test_every_option_has_help_and_json_is_one(command):
 
 
 def test_the_commands_are_these():
-    names = "demo fit inspect merge predict report theory update"
+    names = "demo fit inspect map merge predict report theory update"
     assert sorted(get_command(app).commands) == names.split()
 
 

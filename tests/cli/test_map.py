@@ -74,6 +74,8 @@ def test_points_to_cells_of_a_size_and_a_model_for_other_rasters(work):
     assert_allclose(again["mean"], grid["mean"], rtol=1e-5)
     assert again["quantile"].values.tolist() == [0.25, 0.75]
     assert "240 rows" in run("inspect", "map.rwf")
+    refused = run("predict", "map.rwf", "points.csv", "--out", "table.csv", code=2)
+    assert "give rwf predict a raster" in str(refused.exception)
 
 
 def test_a_raster_fills_its_own_gaps(work):

@@ -567,3 +567,14 @@ def test_groups_are_held_out_and_their_scores_printed(tmp_path):
     model = rwf.load(tmp_path / "model.rwf")
     assert model.schema.group == "site"
     assert np.isfinite(model.predict(tmp_path / "rows.csv")).all()
+
+
+def test_inspect_says_which_columns_count(model, command):
+    code, out, err = command("inspect", model, "--data", "rows.csv", "--json")
+    assert code == 0, err
+    found = json.loads(out)["importance"]
+    assert set(found) == {"height", "age", "colour", "times"}
+    assert found["height"]["total"] > 0.5
+    assert all(value["total_error"] < 0.1 for value in found.values())
+    assert "Sobol" in command("inspect", model, "--data", "rows.csv")[1]
+    assert json.loads(command("inspect", model, "--json")[1])["importance"] is None

@@ -54,14 +54,16 @@ def test_predictions_are_those_of_the_regressor_at_the_cells(rain, model):
     found = maps.predict_map(model, rain, above=10.5)
     lon, lat = np.meshgrid(rain.lon, rain.lat)
     X = model.places.columns(lon.ravel(), lat.ravel())
-    mean, std = model.regressor.predict(pd.DataFrame(X, columns=["lon", "lat"]), return_std=True)
+    mean, std = model.regressor.predict(
+        pd.DataFrame(X, columns=["x_degrees", "y_degrees"]), return_std=True
+    )
     assert_allclose(found["mean"].values.ravel(), mean)
     assert_allclose(found["sd"].values.ravel(), std)
     assert_allclose(found["quantiles"].sel(quantile=0.975).values.ravel(), mean + 1.959964 * std)
     assert ((found["exceedance"].values > 0.5) == (found["mean"].values > 10.5)).all()
     quiet = maps.predict_map(model, rain, noise=False)
     assert_allclose(quiet["sd"].values.ravel(), model.regressor.predict_function(
-        pd.DataFrame(X, columns=["lon", "lat"]))[1])  # fmt: skip
+        pd.DataFrame(X, columns=["x_degrees", "y_degrees"]))[1])  # fmt: skip
 
 
 def test_coordinates_units_and_attributes_stay_and_nothing_is_computed_early(rain, model):
@@ -114,7 +116,7 @@ def test_time_is_a_third_column_in_days():
     layers = [raster(seed).rain + 0.1 * k for k, seed in enumerate(range(4))]
     cube = xr.concat(layers, pd.Index(days, name="time"))
     model = maps.fit_map(cube, regressor=in_three_columns())
-    assert model.places.names == ("lon", "lat", "time")
+    assert model.places.names == ("x_degrees", "y_degrees", "time")
     assert_allclose(model.regressor.model_.units.X.center[2], 18322.75, atol=0.1)
     found = maps.predict_map(model, cube)
     assert found["mean"].dims == ("time", "lat", "lon")
@@ -131,6 +133,10 @@ def test_coordinates_of_two_dimensions():
     found = maps.predict_map(model, z)
     assert found["mean"].dims == ("j", "i")
     assert_allclose(found["mean"].values, z.values, atol=0.2)
+    unknown = z.assign_coords(lon=z.lon.where(z.lat > 44))  # as beside the swath of a satellite
+    here = maps.predict_map(model, unknown)["mean"]
+    assert_array_equal(np.isfinite(here.values), lat > 44)
+    assert maps.fit_map(unknown, regressor=quick()).regressor.model_.n_rows == (lat > 44).sum()
 
 
 def test_points_to_a_grid(tmp_path):

@@ -51,8 +51,8 @@ def _suggestion(path: Path) -> str:
     return f" Did you mean {str(folder / close[0])!r}?" if close else ""
 
 
-def load_model(path: Path) -> TableModel:
-    """Load the model of a table."""
+def load_model(path: Path, *, maps: bool = False) -> TableModel:
+    """Load the model of a table, or of a map, whose columns are not those of a table."""
     import rwf
     from rwf.estimators.table import TableModel
 
@@ -60,6 +60,11 @@ def load_model(path: Path) -> TableModel:
         raise UsageError(f"there is no model file {str(path)!r}.{_suggestion(path)}")
     found = rwf.load(path)
     if isinstance(found, rwf.MapModel):
+        if not maps:
+            raise UsageError(
+                f"{str(path)!r} is the model of a map, not of a table: give rwf predict a raster, "
+                "or update it in Python."
+            )
         found = found.regressor
     return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
 

@@ -72,11 +72,21 @@ def merge(
     print_result(as_json, answer, text)
 
 
-def inspect(model: ModelFile, as_json: Json = False) -> None:
+def inspect(
+    model: ModelFile,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A table whose rows say how columns vary: also print what each counts."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Print the contents of a model file: columns, scores, length-scales, noise and timings."""
+    if data is not None:
+        check_input(data)
     from rwf.diagnostics.inspection import Inspection
 
-    found = Inspection.of(load_model(model))
+    loaded = load_model(model, maps=data is None)
+    found = Inspection.of(loaded, None if data is None else loaded.sample(data)[0].X)
     print_result(as_json, {"file": str(model), **asdict(found)}, *_parts(found))
 
 
@@ -92,6 +102,12 @@ def _parts(found: "Inspection") -> list[object]:
         parts.append(scores_table(found.scores))
     if found.length_scales:
         parts.append(lengths)
+    if found.importance is not None:
+        counts = table_of("Sobol indices ± standard error", "column", "total", "alone")
+        for name, v in sorted(found.importance.items(), key=lambda item: -item[1]["total"]):
+            total = f"{v['total']:.3f} ± {v['total_error']:.3f}"
+            counts.add_row(name, total, f"{v['first']:.3f} ± {v['first_error']:.3f}")
+        parts.append(counts)
     text = (
         f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.solver}); "
         f"noise sd {found.noise_deviation:.4g}, leave-one-out NLL {found.nll:.4g}; fitted in "

@@ -39,8 +39,14 @@ class Places:
     @property
     def names(self) -> tuple[str, ...]:
         """The input columns."""
-        places = ("x_km", "y_km", "z_km") if self.geometry == "sphere" else (self.x, self.y)
-        return (*places, *((self.time,) if self.time else ()), *self.covariates)
+        own = (self.x, self.y)
+        places = {"sphere": ("x_km", "y_km", "z_km"), "degrees": ("x_degrees", "y_degrees")}
+        return (*places.get(self.geometry, own), *self.needed[2:])
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The coordinates and variables that columns are made of."""
+        return (self.x, self.y, *((self.time,) if self.time else ()), *self.covariates)
 
     @property
     def middle(self) -> tuple[float, float]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rwf._types import Array
 from rwf.data.schema import CategoryColumn, NumberColumn
 from rwf.diagnostics.scores import Scores
+from rwf.diagnostics.sensitivity import feature_importance
 from rwf.inference.optimize import Trial
 
 if TYPE_CHECKING:
@@ -47,10 +50,12 @@ class Inspection:
     length_scales: dict[str, list[float]]  # by column, one for each block
     trials: tuple[Trial, ...]
     seconds: dict[str, float]  # by stage of the fit
+    # by column, total and first-order Sobol index with their standard errors, if there were rows
+    importance: dict[str, dict[str, float]] | None = None
 
     @classmethod
-    def of(cls, model: TableModel) -> Inspection:
-        """Inspect a fitted model."""
+    def of(cls, model: TableModel, rows: Array | None = None) -> Inspection:
+        """Inspect a fitted model, and which columns count among rows of numbers."""
         regressor, report = model.regressor, model.regressor.fit_report_
         lengths = regressor.length_scales_
         return cls(
@@ -75,7 +80,29 @@ class Inspection:
             },
             trials=report.trials,
             seconds=dict(report.seconds),
+            importance=None if rows is None else _importance(model, rows),
         )
+
+
+def _importance(model: TableModel, rows: Array) -> dict[str, dict[str, float]]:
+    ends = np.cumsum([0, *(len(column.names) for column in model.schema.columns)]).tolist()
+    parts = [range(a, b) for a, b in pairwise(ends)]
+    found = feature_importance(_Rows(model), rows, columns=parts)
+    numbers = [array.tolist() for array in vars(found).values()]
+    return {
+        column.name: dict(zip(vars(found), own, strict=True))
+        for column, own in zip(model.schema.columns, zip(*numbers, strict=True), strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A model of a table that predicts rows of numbers."""
+
+    model: TableModel
+
+    def predict(self, X: Array) -> Array:
+        return self.model.predict_rows(X)[0]
 
 
 def _changed(model: TableModel) -> dict[str, str]:

@@ -169,7 +169,7 @@ class FeatureRegressor(UnlearningRegressor):
         inputs = None if grouping is None else grouping.inputs_of(X, y, sample_weight)
         rows, self._single_output = check_data(self, X, y, sample_weight, reset=True, inputs=inputs)
         self._by_name = names_of(y) is not None or inputs is not None
-        self._forget_groups()
+        self.__dict__.pop("_left_out", None)  # predictions without groups, of another fit
         rng, prior = generator(self.random_state), self._prior()
         if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rwf._types import Array
-from rwf.data.readers import Data, Reader, Targets
+from rwf.data.readers import Data, Targets
 from rwf.data.rows import Block, Rows
 from rwf.data.stream import Stream
 from rwf.estimators.predicting import FittedRegressor
@@ -91,19 +91,18 @@ class UnlearningRegressor(FittedRegressor):
                 f"the model was fitted with {self.model_.n_outputs}, "
                 f"{'one' if self._single_output else 'two'}-dimensional: give the same outputs."
             )
-        if isinstance(rows, Reader):
-            if self.model_.needs_all_rows:
-                return rows.read_all("a model that stores rows")
-            return Stream(rows, rows.n_rows, self._progress)
-        return rows
+        if isinstance(rows, Block):
+            return rows
+        if self.model_.needs_all_rows:
+            return rows.read_all("a model that stores rows")
+        return Stream(rows, rows.n_rows, self._progress)
 
     def _progress(self, message: str) -> None:
         """Report progress."""
 
     def _forget_groups(self) -> None:
         """Drop the predictions without groups, which are not those of another fit or more rows."""
-        if "_left_out" in vars(self):
-            del self._left_out
+        self.__dict__.pop("_left_out", None)
 
 
 Regressor = TypeVar("Regressor", bound=UnlearningRegressor)

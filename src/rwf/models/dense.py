@@ -200,7 +200,7 @@ class DenseModel(GaussianModel):
         inducing = self.nystrom
         if inducing is None:
             return super().lacking_of(X, A)
-        missing = inducing.missing_covariance(X, inducing(X))
+        missing = inducing.missing_covariance(X, np.asarray(inducing(X), dtype=np.float64))
         shares = np.array([residual.share for residual in self._residuals])[:, None, None]
         return shares * (A @ missing @ A.swapaxes(1, 2))
 

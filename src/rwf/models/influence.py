@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from rwf._types import Array, IntArray
@@ -36,7 +37,7 @@ class Influence:
             (G, m, k) for several outputs.
     """
 
-    groups: Array
+    groups: NDArray[np.generic]
     log_evidence: Array
     shift: Array
 

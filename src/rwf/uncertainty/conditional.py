@@ -113,7 +113,7 @@ def _nearest_earlier(V: Array) -> IntArray:
     while start < n:
         end = min(n, max(start + 1, int(GROWTH * start)))
         tree = cKDTree(V[:end], balanced_tree=False, compact_nodes=False)
-        near = tree.query(V[start:end], k=min(CANDIDATES, end))[1]
+        near = np.asarray(tree.query(V[start:end], k=min(CANDIDATES, end))[1])
         later = near >= np.arange(start, end)[:, None]
         first = np.argsort(later, axis=1, kind="stable")[:, :EARLIER]
         near[later] = -1

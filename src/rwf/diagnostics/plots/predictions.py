@@ -1,7 +1,9 @@
 """Pictures of predictions, errors and calibration, in Okabe and Ito's colour-blind safe colours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rwf._types import Array
 
@@ -62,6 +64,16 @@ def error_by_atoms(
     for (name, values), (colour, dashes) in zip(bounds.items(), BOUND_STYLES, strict=False):
         ax.plot(atoms, values, dashes, color=colour, linewidth=1.3, zorder=3, label=name)
     ax.set(xscale="log", yscale="log")
+    return ax
+
+
+def importance_bars(ax: "Axes", names: Sequence[str], total: Array, error: Array) -> "Axes":
+    """Total Sobol indices of columns with two standard errors, the largest on top."""
+    order = np.argsort(total)
+    ax.barh(
+        [names[j] for j in order], total[order], xerr=2 * error[order], color=BLUE, ecolor=BLACK
+    )
+    ax.set(xlabel="total Sobol index", xlim=(0.0, None))
     return ax
 
 

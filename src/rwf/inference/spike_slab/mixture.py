@@ -83,7 +83,7 @@ class Mixture:
     def covariance(self, Z: Array) -> Array:
         """Covariance of f at the rows of Z, without noise, shape (n, n)."""
         means = np.stack([Z[:, c] @ p.mean for c, p in self._parts()])
-        C: Array = np.mean([p.covariance(Z[:, c]) for c, p in self._parts()], axis=0)
+        C: Array = np.mean([p.covariance_of(Z[:, c]) for c, p in self._parts()], axis=0)
         return C + np.cov(means, rowvar=False, bias=True).reshape(C.shape)
 
     def leave_one_out(self, Z: Array, y: Array, weights: Array) -> Marginals:

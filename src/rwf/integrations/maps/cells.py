@@ -101,14 +101,15 @@ def crs_of(raster: Raster) -> str:
 
 def dims_of(raster: xarray.Dataset, places: Places) -> tuple[Hashable, ...]:
     """The dimensions of what a model needs, in the order of the raster's variables."""
-    names = (*((places.time,) if places.time else ()), places.y, places.x, *places.covariates)
+    names = places.needed
     missing = [name for name in names if name not in raster.variables]
     if missing:
         raise ValueError(
             f"the model needs {_listed(names)}, and the raster has no {_listed(missing)}, but "
             f"{_listed(raster.variables)}: add it, or rename what the raster has."
         )
-    used = dict.fromkeys(d for name in names for d in raster[name].dims)
+    first = (*((places.time,) if places.time else ()), places.y, *names)  # before x, as rows are
+    used = dict.fromkeys(d for name in first for d in raster[name].dims)
     orders = (v.dims for v in raster.data_vars.values() if set(used) <= set(v.dims))
     return tuple(d for d in next(orders, tuple(used)) if d in used)
 
@@ -141,10 +142,7 @@ def valid_cells(
 def inputs(raster: Raster, dims: Sequence[Hashable], cells: BoolArray, places: Places) -> Array:
     """The input columns of some cells, shape (n, d)."""
     where: dict[Hashable, IntArray] = dict(zip(dims, np.nonzero(cells), strict=True))
-    time = () if places.time is None else (places.time,)
-    return places.columns(
-        *(values(raster[n], where) for n in (places.x, places.y, *time, *places.covariates))
-    )
+    return places.columns(*(values(raster[name], where) for name in places.needed))
 
 
 def values(variable: xarray.DataArray, where: dict[Hashable, IntArray]) -> Array:

@@ -40,7 +40,7 @@ def sample_map(
         mask: as for :func:`predict_map`.
     """
     dataset, dims = prepared(template, model, mask)
-    cells = valid_cells(dataset, dims, model.places.covariates, mask)
+    cells = valid_cells(dataset, dims, model.places.needed, mask)
     X = inputs(dataset, dims, cells, model.places)
     units, rng = model.regressor.model_.units, generator(random_state)
     drawn = model.regressor.model_.sample(units.inputs(X), n, rng, noise=noise)[:, 0]
@@ -73,7 +73,7 @@ def mean_over(
     """
     labels = areas if isinstance(areas, str) else None
     dataset, dims = prepared(template, model, mask, labels)
-    cells = valid_cells(dataset, dims, model.places.covariates, mask)
+    cells = valid_cells(dataset, dims, model.places.needed, mask)
     where = dict(zip(dims, np.nonzero(cells), strict=True))
     if isinstance(areas, str):
         names, chosen = _labelled(at(dataset[areas], where))

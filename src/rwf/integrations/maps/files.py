@@ -62,7 +62,7 @@ def _write_netcdf(dataset: xarray.Dataset, path: Path) -> None:
     for name, variable in dataset.data_vars.items():
         grid = variable.encoding.get("grid_mapping")
         encoding[name] = packed | ({"grid_mapping": grid} if grid else {})
-    dataset.to_netcdf(path, engine="netcdf4", encoding=encoding)
+    dataset.to_netcdf(path, encoding=encoding)
 
 
 def _write_tiff(dataset: xarray.Dataset, path: Path) -> None:

@@ -152,15 +152,15 @@ def _of_raster(
     dataset = as_dataset(raster, target or "y")
     target = _target_of(dataset, target)
     if covariates is None:
-        dims = set(dataset[target].dims)
-        fits = [str(n) for n, v in dataset.data_vars.items() if v.dims and set(v.dims) <= dims]
+        whole = set(dataset[target].dims)
+        fits = [str(n) for n, v in dataset.data_vars.items() if v.dims and set(v.dims) <= whole]
         covariates = [name for name in fits if name not in (target, mask)]
     found = Axes.of(dataset, axes)
     times = () if found.time is None else (found.time,)
     names = (found.x, found.y, *times, *covariates)
     require_dims(dataset, target, (*names, *([mask] if mask else [])))
     dims = dataset[target].dims
-    known = valid_cells(dataset, dims, (target, *covariates), mask)
+    known = valid_cells(dataset, dims, (target, *names), mask)
     if not known.any():
         raise ValueError(f"{target!r} is known in no cell: there is nothing to learn from.")
     where = dict(zip(dims, np.nonzero(known), strict=True))

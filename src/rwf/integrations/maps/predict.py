@@ -131,7 +131,7 @@ def _predict_block(
     mask: str | None,
     wanted: _Wanted,
 ) -> xarray.Dataset:
-    cells = valid_cells(block, dims, model.places.covariates, mask)
+    cells = valid_cells(block, dims, model.places.needed, mask)
     X = inputs(block, dims, cells, model.places)
     if len(X):
         mean, sd, _ = model.regressor._mean_and_std(X, noise=wanted.noise)
