@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, tree
+from benchmarks import cluster, dense, docs, install, large, latency, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
     "dense": dense.main,
     "install": install.main,
     "large": large.main,
+    "latency": latency.main,
     "tree": tree.main,
     "docs": docs.main,
 }
