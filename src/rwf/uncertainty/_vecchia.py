@@ -35,28 +35,6 @@ def _squared_distance(u: Array, v: Array) -> float:
 
 
 @compiled
-def _correlations(P: Array, twice_order: int, K: Array, S: Array) -> None:
-    """κ of all pairs of rows of P and its slopes by q, in the strict lower triangles."""
-    for a in range(len(P)):
-        for b in range(a):
-            K[a, b], S[a, b] = _profile(twice_order, _squared_distance(P[a], P[b]))
-
-
-@compiled
-def _factor(K: Array, nugget: float, L: Array) -> None:
-    """L with LLᵀ = K + νI, where K has a diagonal of ones, in the lower triangle."""
-    for a in range(len(L)):
-        for b in range(a + 1):
-            s = K[a, b] if b < a else 1.0 + nugget
-            for c in range(b):
-                s -= L[a, c] * L[b, c]
-            if a == b:
-                L[a, a] = np.sqrt(s)
-            else:
-                L[a, b] = s / L[b, b]
-
-
-@compiled
 def _solve_lower(L: Array, v: Array) -> None:
     """v ← L⁻¹v."""
     for a in range(len(v)):
@@ -77,40 +55,13 @@ def _solve_upper(L: Array, v: Array) -> None:
 
 
 @compiled
-def condition(
-    U: Array,
-    values: Array,
-    V: Array,
-    neighbors: IntArray,
-    twice_order: int,
-    nugget: float,
-    mean: Array,
-    variance: Array,
-) -> None:
-    """Mean and variance of V given the values of neighbors in U, for unit amplitude and lengths."""
-    k, d = neighbors.shape[1], U.shape[1]
-    L, K, S, P = np.empty((k, k)), np.empty((k + 1, k)), np.empty((k + 1, k)), np.empty((k + 1, d))
-    cross, y = K[k], np.empty(k)
-    for i in range(len(V)):
-        for a in range(k):
-            P[a], y[a] = U[neighbors[i, a]], values[neighbors[i, a]]
-        P[k] = V[i]
-        _correlations(P, twice_order, K, S)
-        _factor(K, nugget, L)
-        _solve_lower(L, cross)
-        _solve_lower(L, y)
-        m, v = 0.0, 1.0 + nugget
-        for a in range(k):
-            m += cross[a] * y[a]
-            v -= cross[a] * cross[a]
-        mean[i], variance[i] = m, v
+def _correlations(P: Array, twice_order: int, K: Array, S: Array) -> None:
+    """κ of all pairs of rows of P and its slopes by q, in strict lower triangles: no branches.
 
-
-@compiled
-def _all_correlations(P: Array, twice_order: int, K: Array, S: Array) -> None:
-    """As :func:`_correlations`, κ = (1 + bx + cx²)e^-x with x² = 2νq, without branches."""
+    κ = (1 + bx + cx²)e^-x with x² = 2νq, and dκ/dq = -(s/x + t + ux)e^-x.
+    """
     wide()
-    b, c, s, t, u = 0.0, 0.0, 0.5, 0.0, 0.0  # dκ/dq = -(s/x + t + ux)e^-x
+    b, c, s, t, u = 0.0, 0.0, 0.5, 0.0, 0.0
     if twice_order == 3:
         b, s, t = 1.0, 0.0, 1.5
     if twice_order == 5:
@@ -126,7 +77,7 @@ def _all_correlations(P: Array, twice_order: int, K: Array, S: Array) -> None:
                     q[r] += (v[r] - w[r]) * (v[r] - w[r])
             for r in range(len(q)):
                 x = min(np.sqrt(twice_order * q[r]), FARTHEST)
-                e = exp(-x)
+                e = exp(-x) if x < FARTHEST else 0.0
                 q[r] = (1.0 + x * (b + c * x)) * e
                 slope[r] = -(s / max(x, NEAREST) + t + u * x) * e
 
@@ -178,6 +129,61 @@ def _substitute_back(K: Array, pivots: Array, v: Array) -> None:
 
 
 @compiled
+def _side_by_side(n: int, d: int) -> int:
+    """How many rows to compute at a time."""
+    return max(FEWEST, min(MOST, ENTRIES // d, n))
+
+
+@compiled
+def _reduce(
+    U: Array, values: Array, V: Array, neighbors: IntArray, start: int, twice_order: int,
+    nugget: float, P: Array, K: Array, S: Array, pivots: Array,
+) -> None:  # fmt: skip
+    """L, L⁻¹k and L⁻¹y of rows of V from ``start`` on, in the rows of K.
+
+    Of fewer rows than there is room for, the last one is taken again.
+    """
+    k = neighbors.shape[1]
+    for r in range(P.shape[2]):
+        i = min(start + r, len(V) - 1)
+        for j in range(V.shape[1]):
+            P[k, j, r] = V[i, j]
+        for c in range(k):
+            near = neighbors[i, c]
+            K[k + 1, c, r] = values[near]
+            for j in range(V.shape[1]):
+                P[c, j, r] = U[near, j]
+    _correlations(P, twice_order, K, S)
+    _eliminate(K, nugget, pivots)
+
+
+@compiled
+def condition(
+    U: Array,
+    values: Array,
+    V: Array,
+    neighbors: IntArray,
+    twice_order: int,
+    nugget: float,
+    mean: Array,
+    variance: Array,
+) -> None:
+    """Mean and variance of V given the values of neighbors in U, for unit amplitude and lengths."""
+    n, k, d = len(V), neighbors.shape[1], U.shape[1]
+    m = _side_by_side(n, d)
+    P, K, S = np.empty((k + 1, d, m)), np.empty((k + 2, k, m)), np.empty((k + 1, k, m))
+    pivots = np.empty((k, m))
+    for start in range(0, n, m):
+        _reduce(U, values, V, neighbors, start, twice_order, nugget, P, K, S, pivots)
+        for r in range(min(m, n - start)):
+            total, left = 0.0, 1.0 + nugget
+            for c in range(k):
+                total += K[k, c, r] * K[k + 1, c, r]
+                left -= K[k, c, r] * K[k, c, r]
+            mean[start + r], variance[start + r] = total, left
+
+
+@compiled
 def _add_slopes(P: Array, S: Array, a: Array, b: Array, by: Array, slopes: Array) -> None:
     """Add 2 Σ_{i>j} dκ_ij/dq (x_i - x_j)² times the weights of pairs, by lengths."""
     wide()
@@ -217,24 +223,15 @@ def log_density(
     negated.
     """
     n, k, d = len(rows), neighbors.shape[1], U.shape[1]
-    m = max(FEWEST, min(MOST, ENTRIES // d))
+    m = _side_by_side(n, d)
     P, K, S = np.empty((k + 1, d, m)), np.empty((k + 2, k, m)), np.empty((k + 1, k, m))
     a, b, pivots = np.empty((k + 1, m)), np.empty((k + 1, m)), np.empty((k, m))
     e, by, slopes = np.empty(m), np.empty((3, m)), np.zeros((d, m))
-    total = 0.0
+    total, targets = 0.0, U[rows]
     for start in range(0, n, m):
+        _reduce(U, values, targets, neighbors, start, twice_order, nugget, P, K, S, pivots)
         for r in range(m):
-            i = min(start + r, n - 1)  # the last row again, where there are fewer
-            e[r] = values[rows[i]]
-            for c in range(k + 1):
-                near = neighbors[i, c] if c < k else rows[i]
-                for j in range(d):
-                    P[c, j, r] = U[near, j]
-                if c < k:
-                    K[k + 1, c, r] = values[near]
-        _all_correlations(P, twice_order, K, S)
-        _eliminate(K, nugget, pivots)
-        for r in range(m):
+            e[r] = values[rows[min(start + r, n - 1)]]
             for c in range(k):
                 a[c, r], b[c, r] = K[k, c, r], K[k + 1, c, r]
                 e[r] -= a[c, r] * b[c, r]
