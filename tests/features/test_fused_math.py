@@ -10,7 +10,6 @@ from numba.core import caching
 
 from rwf.features._fused_math import compiled
 
-
 LOCATORS = caching.CacheImpl._locator_classes
 
 
