@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, maps, tree
+from benchmarks import cluster, dense, docs, install, large, latency, maps, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "install": install.main,
     "large": large.main,
     "maps": maps.main,
+    "latency": latency.main,
     "tree": tree.main,
     "docs": docs.main,
 }

@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import cluster, dense, install, large, maps, tree
+import numpy as np
+
+from benchmarks import cluster, dense, install, large, latency, maps, tree
 from benchmarks.rows import newest
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
@@ -19,6 +21,16 @@ JOBS = {
     "evidence": "evidence and its gradient",
     "predict": "means and variances",
 }
+
+LATENCY = f"""\
+CPU seconds of `RWFRegressor().fit` on one thread, each in a process of its own, and the same scaled
+to a core of {latency.GFLOPS:.0f} GFLOP/s by the rate of the machine's own dgemm. A first fit
+compiles what it needs, and counts the whole process, `import` included.
+
+numba keeps compiled code beside the sources, or, if the user cannot write there, in the user's
+cache folder: `~/.cache/numba` on Linux, or `numba` in `$XDG_CACHE_HOME`. The environment variable
+`NUMBA_CACHE_DIR` names another folder, for example for jobs that start on machines without a home
+directory."""
 
 DENSE = """\
 A pass over N rows of D columns needs at least one `syrk`, whatever the features are. Times are
@@ -54,6 +66,7 @@ Start-up is the fastest of {install.REPEATS} processes, by the wall clock and by
 def stored_page() -> str:
     """The page that the stored rows make."""
     return page(
+        newest("latency", latency.Row),
         newest("dense", dense.Row),
         newest("tree", tree.Row),
         newest("large", large.Row),
@@ -64,6 +77,7 @@ def stored_page() -> str:
 
 
 def page(
+    fits: list[latency.Row],
     passes: list[dense.Row],
     trees: list[tree.Row],
     files: list[large.Row],
@@ -73,6 +87,7 @@ def page(
 ) -> str:
     """The page that these rows make."""
     parts = [
+        _latency(fits),
         _dense(passes),
         _tree(trees),
         _large(files),
@@ -81,6 +96,28 @@ def page(
         _install(environments),
     ]
     return "\n".join(["# Speed", "", *(line for part in parts for line in [*part, ""])])
+
+
+def _latency(rows: list[latency.Row]) -> list[str]:
+    table = [
+        "| case | N | d | CPU s | at 50 GFLOP/s | at most |",
+        "|---" * 6 + "|",
+        *(
+            f"| {row.case} | {row.rows:,} | {row.inputs} | {row.seconds:.2f} | {row.scaled:.2f} "
+            f"| {_limit(row)} |"
+            for row in rows
+        ),
+        "",
+    ]
+    growth = latency.slope(rows)
+    if np.isfinite(growth):
+        table += [
+            f"From {latency.LARGE:,} rows on, the time of the growing line is proportional to "
+            f"N^{growth:.2f}.",
+            "",
+        ]
+    again = "Again: `python -m benchmarks latency --growth --out benchmarks/latency.jsonl`."
+    return ["## Fits", "", LATENCY, "", *(table if rows else ()), again]
 
 
 def _dense(rows: list[dense.Row]) -> list[str]:
@@ -120,7 +157,7 @@ def _share_of_gemm(row: dense.Row) -> float:
     return row.rows * row.columns * (row.columns + 1) / row.seconds / (1e9 * row.gemm_gflops)
 
 
-def _limit(row: dense.Row) -> str:
+def _limit(row: dense.Row | latency.Row) -> str:
     if row.limit is None:
         return "–"
     return f"{row.limit:.2f}" if row.within else f"**{row.limit:.2f}, missed**"

@@ -142,6 +142,18 @@ def test_the_gradient_is_that_of_central_differences(twice_order, d, rng):
         assert_allclose(gradient, np.array(differences) / 2e-6, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("d", [2, 40])
+def test_the_density_of_rows_is_the_mean_of_those_of_their_parts(d, rng):
+    """However many are computed side by side: 64 of 2 columns, 25 of 40."""
+    (X, y), kernel = some_rows(150, d, rng), some_kernel(d)
+    gp, rows = VecchiaGP(kernel, X, y, n_neighbors=6), np.arange(131)
+    near = gp.nearest_others(rows, gp.n_neighbors)[1]
+    value, gradient = gp.log_density(rows, near, kernel)
+    parts = [gp.log_density(rows[[i]], near[[i]], kernel) for i in rows]
+    assert_allclose(value, np.mean([part for part, _ in parts]), rtol=1e-12)
+    assert_allclose(gradient, np.mean([part for _, part in parts], axis=0), rtol=1e-9, atol=1e-12)
+
+
 def test_a_kernel_is_its_order_and_theta():
     kernel = some_kernel(3)
     again = replace(kernel, amplitude=9.0).at(kernel.theta)

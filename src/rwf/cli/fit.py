@@ -66,10 +66,15 @@ def fit(
             "file: a number, 'auto' (where that helps), or 'none'."
         ),
     ] = "auto",
-    n_restarts: Annotated[int, typer.Option(min=0, help="Trials after the first.")] = 2,
+    n_restarts: Annotated[
+        int | None, typer.Option(min=0, help="Trials after the first; by the prior if not given.")
+    ] = None,
     max_iter: Annotated[
-        int, typer.Option(min=1, help="Iterations to learn the hyperparameters.")
-    ] = 60,
+        int | None,
+        typer.Option(
+            min=1, help="Iterations to learn the hyperparameters; by the prior if not given."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
     force: Force = False,
     quiet: Quiet = False,

@@ -59,8 +59,14 @@ CONSTRAINTS: dict[str, Constraint] = {
     "noise": (lambda value: value in NOISE_MODELS, f"one of {', '.join(map(repr, NOISE_MODELS))}"),
     "calibration": one_of("local", "global", None),
     "log_skewed": (lambda value: value in (True, False), "True or False"),
-    "n_restarts": (lambda value: is_count(value, 0), "an integer of at least 0"),
-    "max_iter": (is_count, "an integer of at least 1"),
+    "n_restarts": (
+        lambda value: value is None or is_count(value, 0),
+        "an integer of at least 0, or None for the prior's default",
+    ),
+    "max_iter": (
+        lambda value: value is None or is_count(value),
+        "an integer of at least 1, or None for the prior's default",
+    ),
 }
 """What parameters may be; priors check their own."""
 
@@ -78,8 +84,8 @@ class FeatureRegressor(UnlearningRegressor):
     noise: str
     calibration: CalibrationMode
     log_skewed: bool
-    max_iter: int
-    n_restarts: int
+    max_iter: int | None
+    n_restarts: int | None
     random_state: RandomState
     verbose: int
 
@@ -92,7 +98,7 @@ class FeatureRegressor(UnlearningRegressor):
         for name, (holds, meaning) in CONSTRAINTS.items():
             if not holds(values[name]):
                 raise ValueError(f"{name}={values[name]!r} must be {meaning}.")
-        return FitConfig(n_trials=1 + values.pop("n_restarts"), **values)
+        return FitConfig(iterations=values.pop("max_iter"), **values)
 
     def _progress(self, message: str) -> None:
         if self.verbose:

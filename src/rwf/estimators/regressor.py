@@ -75,8 +75,9 @@ class RWFRegressor(FeatureRegressor):
             local atoms.
         log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
             isotropic.
-        n_restarts: further starting points; the one of highest evidence wins.
-        max_iter: iterations of L-BFGS.
+        n_restarts: further starting points; the one of highest evidence wins. ``None``: 2, or none
+            for the Nyström prior of four or more columns, where others end no better on average.
+        max_iter: iterations of L-BFGS. ``None``: 60, or 40 from that single starting point.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error.
     """
@@ -93,8 +94,8 @@ class RWFRegressor(FeatureRegressor):
         noise: str = "auto",
         calibration: CalibrationMode = "local",
         log_skewed: bool = True,
-        n_restarts: int = 2,
-        max_iter: int = 60,
+        n_restarts: int | None = None,
+        max_iter: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

@@ -141,7 +141,7 @@ def _pull(weight: Any, x: float, t: Any, moved: Any) -> float:
 def mixture_pull_back(A: Any, weights: Any, slopes: Any, G: Any, moved: Any) -> Any:
     """Σ_{i<j} G_ij (k, Σ_s slopes_s ∂k/∂weights_s)_ij of a block of amplitude one.
 
-    ``moved``, shape (d, n), becomes Σ_j G_ij ∂k_ij/∂q_ij (a_i - a_j), so that no gradient of all
+    Σ_j G_ij ∂k_ij/∂q_ij (a_i - a_j) is added to ``moved``, shape (d, n), so that no gradient of all
     pairs is stored. Of the symmetric G the upper triangle is read.
     """
     wide()
@@ -150,10 +150,12 @@ def mixture_pull_back(A: Any, weights: Any, slopes: Any, G: Any, moved: Any) -> 
     tile = _tile(A)
     q, k, by_q, by_weights = np.empty(tile), np.empty(tile), np.empty(tile), np.empty(tile)
     value, slope = 0.0, 0.0
-    moved[:] = 0.0
     for first in range(0, n, tile):
         size = min(tile, n - first)
-        t, part = np.ascontiguousarray(A[first : first + size].T), np.zeros((d, size))
+        t, part = np.empty((d, size)), np.zeros((d, size))
+        for m in range(d):
+            for j in range(size):
+                t[m, j] = A[first + j, m]
         for i in range(first + size - 1):
             a = max(i + 1 - first, 0)
             g = G[i, first + a : first + size]
@@ -166,5 +168,7 @@ def mixture_pull_back(A: Any, weights: Any, slopes: Any, G: Any, moved: Any) -> 
                 weight[j] *= g[j]
             for m in range(d):
                 moved[m, i] += _pull(weight, A[i, m], t[m, a:], part[m, a:])
-        moved[:, first : first + size] += part
+        for m in range(d):
+            for j in range(size):
+                moved[m, first + j] += part[m, j]
     return value, slope

@@ -163,7 +163,7 @@ class HatMixture:
 
         gradient = []
         for b in self._blocks:
-            A, moved = self.coordinates(b, X), np.empty(X.shape[::-1])
+            A, moved = self.coordinates(b, X), np.zeros(X.shape[::-1])
             k, by_roughness = _fused_inducing.mixture_pull_back(A, *self.weights(b), G.T, moved)
             # Of Q = Σ (a_k - a'_k)², ∂Q/∂log ℓ_k = -2 (a_k - a'_k)² and ∂Q/∂E_jk = 2 (x_j - x'_j)
             # (a_k - a'_k)/ℓ_k; a pair is moved at both of its ends.

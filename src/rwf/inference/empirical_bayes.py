@@ -18,6 +18,7 @@ from rwf.linalg.threads import one_blas_thread
 LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)  # from exact data to noise that hides any signal
 LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is as good as flat
 MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
+FINE, ROUGH = 1e-6, 1e-5  # relative gain of the evidence at which L-BFGS stops; many columns: rough
 MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over from L-BFGS
 SHRINKAGE = 1.0  # κ, weights that a block counts for: one atom alone cannot leave its octave
 
@@ -113,7 +114,8 @@ def _by_lbfgs(
             break
         v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
     bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
-    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=1e-6, gtol=1e-6, corrections=10)
+    ftol = FINE if len(groups) < MANY_COLUMNS else ROUGH
+    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=ftol, gtol=1e-6, corrections=10)
     posterior = posterior_at(top.x)
     names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
     return EmpiricalBayes(

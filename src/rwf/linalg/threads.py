@@ -11,15 +11,24 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from threading import Lock
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _ALONE = ContextVar("_ALONE", default=False)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS of numpy and of scipy. To search a process for them takes milliseconds."""
+    import scipy.linalg  # noqa: F401 - what is loaded later would not be found
+
+    return ThreadpoolController()
 
 
 class _Limit:
@@ -30,20 +39,21 @@ class _Limit:
 
     def __init__(self) -> None:
         self._lock, self._holders = Lock(), 0
-        self._limits: threadpool_limits | None = None
+        self._restore: Callable[[], None] | None = None
 
     def hold(self) -> None:
         with self._lock:
             self._holders += 1
-            if self._limits is None:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+            if self._restore is None:
+                limits = _libraries().limit(limits=1, user_api="blas")
+                self._restore = limits.restore_original_limits
 
     def release(self) -> None:
         with self._lock:
             self._holders -= 1
-            if self._holders == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
+            if self._holders == 0 and self._restore is not None:
+                self._restore()
+                self._restore = None
 
 
 _LIMIT = _Limit()

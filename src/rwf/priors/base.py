@@ -33,6 +33,8 @@ SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scor
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
 CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
 
+RESTARTS, ITERATIONS = 2, 60  # starting points after the first, and iterations, by default
+
 NOT_FOR_GROUPS = ("field",)  # priors whose models cannot leave whole groups out
 
 TRENDS: dict[str, tuple[Family, ...]] = {
@@ -54,9 +56,19 @@ class FitConfig:
     noise: str
     calibration: CalibrationMode
     log_skewed: bool
-    n_trials: int
-    max_iter: int
+    n_restarts: int | None = None  # those that are given, or None
+    iterations: int | None = None
     grouped: bool = False  # whether rows come in groups
+
+    @property
+    def n_trials(self) -> int:
+        """Starting points."""
+        return 1 + (RESTARTS if self.n_restarts is None else self.n_restarts)
+
+    @property
+    def max_iter(self) -> int:
+        """Iterations of L-BFGS."""
+        return ITERATIONS if self.iterations is None else self.iterations
 
     @property
     def ard(self) -> bool:

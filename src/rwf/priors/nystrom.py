@@ -41,6 +41,7 @@ EXACT_ROWS, CHEAP_ROWS = 1000, 500  # rows of the exact evidence, finally and in
 COMPONENTS = 2500  # inducing inputs for more than ALL_ROWS rows
 MORE_COMPONENTS, MORE_ROWS = 5000, 20_000  # if COMPONENTS miss too much, and for up to so many rows
 PROBES = 500  # rows at which the missing variance is measured
+ONE_START = 40  # iterations from one starting point: more raise the evidence, not the accuracy
 MANY_BLOCKS = 3  # blocks of the kernel for few rows; many rows tell one block precisely
 
 
@@ -78,13 +79,16 @@ class Nystrom(Prior):
         full = d > 1 and config.metric == "full"
         full |= config.metric == "auto" and n_blocks == 1 and LOW_DIMENSION < d <= MANY_LENGTHS
         first = first_kernel(n_blocks, d, task.trend, k, ard=config.ard, full=full)
+        search = config
+        if d > LOW_DIMENSION and config.n_restarts is None:
+            search = replace(config, n_restarts=0, iterations=config.iterations or ONE_START)
         parameters, trials = learn_kernel(
             first,
             trend,
             some_rows(known, self.exact_rows, rng),
             rng,
-            n_trials=config.n_trials,
-            max_iter=config.max_iter,
+            n_trials=search.n_trials,
+            max_iter=search.max_iter,
             progress=task.progress,
         )
         return LearnedFeatures(

@@ -1,0 +1,66 @@
+"""Fits are measured in processes of their own, scaled by dgemm, and kept as rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks import docs, latency
+from benchmarks.latency import CASES, GFLOPS, GROWTH, Row, slope
+from benchmarks.rows import newest
+
+ROW = Row("sine with a jump, 300", 300, 1, 4.0, 75.0, 2.5, "abc")
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_case_is_fitted_in_a_process_of_its_own(first, monkeypatch, tmp_path):
+    case = latency.Case(lambda: latency.line(12), 9.0, first)
+    monkeypatch.setitem(latency.CASES, "few", case)
+    started = []
+
+    def fit(rows, cache):
+        started.append(cache)
+        assert np.load(rows)["X"].shape == (12, 1)
+        return (1.0, 3.0) if len(started) == 1 else (0.5, 2.5)
+
+    monkeypatch.setattr(latency, "_fit", fit)
+    row = latency.measure("few", tmp_path)
+    assert (row.rows, row.inputs, row.limit) == (12, 1, 9.0)
+    assert row.seconds == (3.0 if first else 0.5)  # imports too, or the faster of two
+    assert [cache == tmp_path for cache in started] == ([False] if first else [True, True])
+    assert row.gemm_gflops > 0
+
+
+def test_a_process_counts_the_fit_and_all_of_its_own_seconds(tmp_path):
+    X, _ = latency.small(2)
+    np.savez(tmp_path / "rows.npz", X=X[:9], y=np.ones(9))
+    fit, process = latency._fit(tmp_path / "rows.npz", tmp_path)
+    assert 0 < fit < process
+
+
+def test_seconds_are_scaled_to_a_core_of_a_known_rate():
+    assert ROW.scaled == 4.0 * 75.0 / GFLOPS
+    assert not ROW.within
+    assert replace(ROW, gemm_gflops=30.0).within
+    assert replace(ROW, limit=None).within
+    assert "(missed)" in latency.report(ROW)
+
+
+def test_the_slope_is_the_power_of_the_number_of_rows():
+    rows = [
+        replace(ROW, case=case, rows=10 ** (3 + i), seconds=2.0 * (10 ** (3 + i)) ** 1.1)
+        for i, case in enumerate(GROWTH)
+    ]
+    rows[0] = replace(rows[0], seconds=1e9)  # too few rows to count
+    assert np.isclose(slope(rows), 1.1)
+    assert np.isnan(slope(rows[:2]))
+
+
+def test_the_page_shows_every_stored_case():
+    rows = newest("latency", Row)
+    assert {row.case for row in rows} <= {*CASES, *GROWTH}
+    page = "\n".join(docs._latency([*rows, ROW]))
+    assert all(f"| {row.case} | " in page for row in rows)
+    assert "| 4.00 | 6.00 | **2.50, missed** |" in page
