@@ -132,6 +132,22 @@ def test_other_priors_run_only_if_there_is_something_to_win(rng):
     assert not [t for t in model.fit_report_.trials if not t.chosen and t.name.startswith("prior")]
 
 
+@pytest.mark.parametrize("height", [0.0, 2.0])
+def test_with_few_rows_spike_and_slab_runs_only_if_there_are_large_errors(height, rng):
+    x = rng.uniform(3.0, 5.0, 200)
+    y = np.sin(3 * x) + height * (x > 3.7) + 0.2 * rng.normal(size=200)
+    model = RWFRegressor(random_state=0).fit(x[:, None], y)
+    assert any("spike_slab" in t.name for t in model.fit_report_.trials) == (height > 0)
+
+
+def test_heavy_tails_are_more_than_chance(rng):
+    z = rng.normal(size=(400, 1)) * 3.0
+    assert not auto._heavy_tails(z)
+    z[:4] = 15.0
+    assert auto._heavy_tails(z)
+    assert auto._heavy_tails(np.hstack([rng.normal(size=(400, 1)), z]))
+
+
 def test_the_winner_goes_on_from_what_it_learned_in_the_race(rng, monkeypatch):
     starts = []
     learn = SpikeSlab.learn

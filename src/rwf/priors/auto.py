@@ -19,7 +19,7 @@ from rwf.data.holdout import hold_out, standard_error
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Prediction
+from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Model, Prediction
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.base import (
@@ -146,6 +146,12 @@ def _learned(
     return prior.learn(replace(task, known=rows, n_components=size, rng=rng, start=start))
 
 
+def _heavy_tails(z: Array) -> bool:
+    """Whether errors have fourth moments beyond those of a Gaussian, as next to a jump."""
+    excess = np.mean(z**4, axis=0) / np.mean(z**2, axis=0) ** 2 - 3.0
+    return bool((excess > 2.0 * np.sqrt(24.0 / len(z))).any())
+
+
 Round: TypeAlias = tuple[Block, FitConfig]
 """Rows to learn from, and whether there is a noise model and local calibration."""
 
@@ -182,6 +188,11 @@ class _Race:
 
     def enter(self, name: str, prior: Prior, rng: np.random.Generator) -> None:
         """Let a prior run as long as it may pass the leader, whose place it then takes."""
+        rows = self.rounds[-1][0]
+        if prior.for_edges and self.leader and len(rows) < FEW:
+            if not _heavy_tails(self.leader.model.leave_one_out(rows).calibration(rows.y).scores):
+                self.task.progress(f"prior {name!r} is not considered: no large errors")
+                return
         runner = _Runner(name, prior.cheap(), replace(self.task, rng=rng), self.rounds, self.held.X)
         ahead = self._is_ahead(runner)
         if ahead:
@@ -216,6 +227,7 @@ class _Runner:
     X: Array  # of the held-out rows
     learned: dict[int, LearnedPrior] = field(default_factory=dict)  # by the identity of its rows
     predictions: dict[int, Prediction] = field(default_factory=dict)  # by round
+    model: Model = field(init=False)  # of the last one
 
     def prediction(self, index: int) -> Prediction:
         """Of held-out rows, in a round."""
@@ -226,6 +238,6 @@ class _Runner:
             if id(rows) not in self.learned:
                 start = next(reversed(self.learned.values()), None)
                 self.learned[id(rows)] = _learned(self.prior, task, rows, task.rng, start)
-            model = calibrated_model(self.learned[id(rows)], task, rows)
-            self.predictions[index] = model.predict(self.X)
+            self.model = calibrated_model(self.learned[id(rows)], task, rows)
+            self.predictions[index] = self.model.predict(self.X)
         return self.predictions[index]

@@ -129,6 +129,8 @@ class Prior(ABC):
     """Rows beyond which a larger sample teaches it nothing."""
     needs_all_rows: ClassVar[bool] = False
     """Whether all rows must be in memory."""
+    for_edges: ClassVar[bool] = False
+    """Whether its strength is what other priors leave as large errors."""
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         """The prior to use for n rows of d columns, after its constraints are checked."""
