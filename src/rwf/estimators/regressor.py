@@ -78,7 +78,8 @@ class RWFRegressor(FeatureRegressor):
         n_restarts: further starting points; the one of highest evidence wins.
         max_iter: iterations of L-BFGS.
         random_state: seed of all draws.
-        verbose: 1 reports progress on standard error.
+        verbose: 1 reports progress on standard error; with 0, a terminal shows a bar from two
+            seconds on.
     """
 
     def __init__(

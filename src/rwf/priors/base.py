@@ -12,6 +12,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import scored_rows
+from rwf.data.progress import Stage
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
@@ -170,6 +171,7 @@ def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> M
     model, mode = learned.condition(task, rows), task.config.calibration
     if mode is None or learned.finished:
         return model
+    task.progress(Stage("calibration", 0.85))
     model = calibrate(model, task.scored)
     if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
         return model
