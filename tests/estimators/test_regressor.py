@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -436,12 +437,17 @@ def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
 def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data, rng):
     X, y = data
     model = RWFRegressor(40, prior="nystrom", n_restarts=1, max_iter=10, random_state=0)
+    begun = time.perf_counter()
     report = model.fit(X, y).fit_report_
+    elapsed = time.perf_counter() - begun
     assert len(report.trials) == 2
     assert report.n_rows == 120
     assert report.statistics == "gram"
     assert report.jitter == 0.0
-    assert set(report.seconds) == {"learning", "conditioning", "report"}
+    stages = ["sample", "learning", "conditioning", "calibration", "report"]
+    assert list(report.seconds) == stages
+    assert sum(report.seconds.values()) <= elapsed < 1.2 * sum(report.seconds.values()) + 0.2
+    assert f"{sum(report.seconds.values()):.1f} s: sample 0.0, learning" in str(report)
     assert report.nll < report.linear_nll < report.constant_nll
     # The constant's leave-one-out density, computed the long way.
     direct = []
@@ -467,9 +473,9 @@ def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):
 
     def is_nystrom(columns, **parameters):
         model = RWFRegressor(20, n_restarts=0, max_iter=2, random_state=0, **parameters)
-        return model.fit(X[:, :columns], y).model_.base.nystrom is not None
+        return model.fit(X[:90, :columns], y[:90]).model_.base.nystrom is not None
 
-    assert is_nystrom(2)  # 120 rows are too few to hold some out and let them choose
+    assert is_nystrom(2)  # 90 rows are too few to hold some out and let them choose
     assert is_nystrom(1, prior="nystrom")
     assert not is_nystrom(2, prior=RandomFeatures(wavelet="haar"))
     assert not is_nystrom(2, prior="random_features")
@@ -534,7 +540,7 @@ def test_progress_is_shown_on_standard_error_when_asked_for(data, capsys):
     REGRESSORS["nystrom"](verbose=1).fit(*data)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "trial 1/1" in shown.err
+    assert "prior 'adaptive': held-out log density" in shown.err
     assert "fitted 120 rows" in shown.err
     REGRESSORS["nystrom"]().fit(*data)
     assert capsys.readouterr().err == ""

@@ -51,7 +51,7 @@ class Runner(Prior):
 def run(task, monkeypatch):
     """Run a race of priors, and return the leader and the rounds of each."""
 
-    def race(n_kept, runners, **config):
+    def race(n_kept, runners, line=True, **config):
         task_ = replace(task, config=replace(task.config, **config))
         rounds = []
 
@@ -71,7 +71,7 @@ def run(task, monkeypatch):
         block = Block(np.zeros((n_kept, 1)), np.zeros((n_kept, 1)), np.ones(n_kept))
         X = np.repeat([[1.0], [-1.0]], 100, axis=0)
         held = Block(X, np.ones((200, 1)), np.ones(200))
-        found = auto._Race(task_, auto._rounds(block, task_, few=True), held)
+        found = auto._Race(task_, auto._rounds(block, task_, few=True), held, line)
         for runner in runners:
             found.enter(runner.name, runner, task.rng)
         return found.leader.name, rounds
@@ -109,6 +109,7 @@ def test_a_tie_goes_on_to_the_end_and_does_not_change_the_leader(run):
     gain = np.log(1.3 / near) + 0.5 * (1.3**-2 - near**-2)
     assert 0.0 < gain.mean() < auto.AHEAD * gain.std() / 200**0.5
     assert leader == "good"
+    assert run(500, [GOOD, NEAR], line=False)[0] == "near"
     assert [r for r in rounds if r[0] == "near"] == [
         ("near", 500, "constant"),
         ("near", 500, "auto"),
@@ -119,7 +120,7 @@ def test_what_there_is_to_win_is_what_the_leader_loses_by_not_knowing_f(task):
     p = Prediction(*np.full((3, 4, 1), 0.3), np.ones(4))
     runner = auto._Runner("leader", GOOD, task, [(task.known, task.config)], task.known.X)
     runner.predictions[0] = p
-    race = auto._Race(task, runner.rounds, task.known)
+    race = auto._Race(task, runner.rounds, task.known, True)
     assert race.promise == np.inf
     race.leader = runner
     assert race.promise == pytest.approx(0.5 * np.log(2.0))
@@ -130,6 +131,22 @@ def test_other_priors_run_only_if_there_is_something_to_win(rng):
     y = 2.0 + np.sin(x) + 0.3 * rng.normal(size=1500)
     model = RWFRegressor(random_state=0).fit(x[:, None], y)
     assert not [t for t in model.fit_report_.trials if not t.chosen and t.name.startswith("prior")]
+
+
+@pytest.mark.parametrize("height", [0.0, 2.0])
+def test_with_few_rows_spike_and_slab_runs_only_if_there_are_large_errors(height, rng):
+    x = rng.uniform(3.0, 5.0, 200)
+    y = np.sin(3 * x) + height * (x > 3.7) + 0.2 * rng.normal(size=200)
+    model = RWFRegressor(random_state=0).fit(x[:, None], y)
+    assert any("spike_slab" in t.name for t in model.fit_report_.trials) == (height > 0)
+
+
+def test_heavy_tails_are_more_than_chance(rng):
+    z = rng.normal(size=(400, 1)) * 3.0
+    assert not auto._heavy_tails(z)
+    z[:4] = 15.0
+    assert auto._heavy_tails(z)
+    assert auto._heavy_tails(np.hstack([rng.normal(size=(400, 1)), z]))
 
 
 def test_the_winner_goes_on_from_what_it_learned_in_the_race(rng, monkeypatch):

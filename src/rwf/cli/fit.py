@@ -150,6 +150,7 @@ def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, obje
         "solver": report.solver,
         "keeps_rows": model.keeps_rows,
         "seconds": seconds,
+        "stages": report.seconds,
         "leave_one_out_nll": report.nll,
         "scores": None if model.scores is None else asdict(model.scores),
         "group_scores": None if report.group_scores is None else asdict(report.group_scores),
@@ -174,4 +175,5 @@ def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, ...]
             f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
             f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
         ),
+        f"The fit took {report.timing}",
     )

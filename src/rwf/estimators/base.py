@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rwf.data.progress import Progress, progress_of
 from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
 from rwf.data.rows import Block, distinct, repeated_share
 from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
@@ -100,10 +100,6 @@ class FeatureRegressor(UnlearningRegressor):
                 raise ValueError(f"{name}={values[name]!r} must be {meaning}.")
         return FitConfig(iterations=values.pop("max_iter"), **values)
 
-    def _progress(self, message: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"[{type(self).__name__}] {message}\n")
-
     def fit(
         self,
         X: Data,
@@ -180,17 +176,19 @@ class FeatureRegressor(UnlearningRegressor):
         if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.
             rows = rows.read_if_small() or rows
-        if grouping is not None:
-            found = self._fit_groups(rows, grouping, prior, config, rng)
-        elif isinstance(rows, Block) and checkpoint is None:
-            self._warn_if_repeated(rows)
-            found = fit(rows, prior, config, rng, self._progress)
-        else:
-            reader = ArrayReader(rows.X, rows.y, rows.weights) if isinstance(rows, Block) else rows
-            checkpointer = None
-            if checkpoint is not None:
-                checkpointer = Checkpoint(checkpoint, fingerprint(self, reader), self._progress)
-            found = fit_stream(reader, prior, config, rng, self._progress, checkpointer)
+        with progress_of(type(self).__name__, self.verbose) as progress:
+            if grouping is not None:
+                found = self._fit_groups(rows, grouping, prior, config, rng, progress)
+            elif isinstance(rows, Block) and checkpoint is None:
+                self._warn_if_repeated(rows)
+                found = fit(rows, prior, config, rng, progress)
+            else:
+                if isinstance(rows, Block):
+                    rows = ArrayReader(rows.X, rows.y, rows.weights)
+                checkpointer = None
+                if checkpoint is not None:
+                    checkpointer = Checkpoint(checkpoint, fingerprint(self, rows), progress)
+                found = fit_stream(rows, prior, config, rng, progress, checkpointer)
         self.model_, self.fit_report_ = found
         self.n_iter_ = max([1, *(t.iterations for t in self.fit_report_.trials if t.chosen)])
         self._warn_if_no_better()
@@ -203,11 +201,12 @@ class FeatureRegressor(UnlearningRegressor):
         prior: Prior,
         config: FitConfig,
         rng: np.random.Generator,
+        progress: Progress,
     ) -> Fitted:
         """Fit rows in groups, and predict every group from the others."""
         block = rows if isinstance(rows, Block) else rows.read_all("a fit with groups or blocks")
         block, labels = grouping.on(block)
-        model, report = fit(block, prior, config, rng, self._progress)
+        model, report = fit(block, prior, config, rng, progress)
         found = leave_groups_out(model, block, labels)
         squeezed = {name: self._squeeze(getattr(found, name)) for name in ("mean", "std", "y")}
         self._left_out = replace(found, **squeezed)
@@ -251,7 +250,8 @@ class FeatureRegressor(UnlearningRegressor):
             config = self._config()
             neighbors = None if config.neighbors == "auto" else config.neighbors
             return self._fit(X, y, sample_weight, replace(config, neighbors=neighbors))
-        self.model_ = self.model_.update(self._further_rows(X, y, sample_weight))
+        with progress_of(type(self).__name__, self.verbose) as progress:
+            self.model_ = self.model_.update(self._further_rows(X, y, sample_weight, progress))
         return self
 
     def empty_copy(self) -> Self:

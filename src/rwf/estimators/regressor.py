@@ -79,7 +79,8 @@ class RWFRegressor(FeatureRegressor):
             for the Nyström prior of four or more columns, where others end no better on average.
         max_iter: iterations of L-BFGS. ``None``: 60, or 40 from that single starting point.
         random_state: seed of all draws.
-        verbose: 1 reports progress on standard error.
+        verbose: 1 reports progress on standard error; with 0, a terminal shows a bar from two
+            seconds on.
     """
 
     def __init__(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rwf._types import Array
+from rwf.data.progress import Progress, progress_of
 from rwf.data.readers import Data, Targets
 from rwf.data.rows import Block, Rows
 from rwf.data.stream import Stream
@@ -37,7 +38,8 @@ class UnlearningRegressor(FittedRegressor):
             sample_weight: the weights that the rows were added with.
         """
         check_is_fitted(self)
-        self.model_ = self.model_.forget(self._further_rows(X, y, sample_weight))
+        with progress_of(type(self).__name__, self.verbose) as progress:
+            self.model_ = self.model_.forget(self._further_rows(X, y, sample_weight, progress))
         return self
 
     def decay(self, share: float) -> Self:
@@ -81,7 +83,9 @@ class UnlearningRegressor(FittedRegressor):
         found = influence(model, units.rows(rows), parts, units.inputs(self._fitted_inputs(at)))
         return Influence(labels, found.log_evidence, self._squeeze(found.shift))
 
-    def _further_rows(self, X: Data, y: Targets | None, sample_weight: Targets | None) -> Rows:
+    def _further_rows(
+        self, X: Data, y: Targets | None, sample_weight: Targets | None, progress: Progress
+    ) -> Rows:
         """Rows with the outputs of those fitted, in memory where the model needs them."""
         rows, single = check_data(self, X, y, sample_weight, reset=False)
         self._forget_groups()
@@ -95,10 +99,7 @@ class UnlearningRegressor(FittedRegressor):
             return rows
         if self.model_.needs_all_rows:
             return rows.read_all("a model that stores rows")
-        return Stream(rows, rows.n_rows, self._progress)
-
-    def _progress(self, message: str) -> None:
-        """Report progress."""
+        return Stream(rows, rows.n_rows, progress)
 
     def _forget_groups(self) -> None:
         """Drop the predictions without groups, which are not those of another fit or more rows."""

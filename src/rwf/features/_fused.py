@@ -68,6 +68,13 @@ def _phases(x: Any, wT: Any, p: Any) -> None:
 
 
 @njit(inline="always", fastmath=FAST)
+def _copy(source: Any, out: Any) -> None:
+    """out = source: an assignment of arrays takes seconds to compile, for its error messages."""
+    for j in range(len(out)):
+        out[j] = source[j]
+
+
+@njit(inline="always", fastmath=FAST)
 def _hats(q: Any, work: Any, factor: Any, profile: Any, out: Any) -> None:
     """out_j = factor_j f(q_j): the hat (1 - cq)e^(-q/2), or the compact hat of this order."""
     kind, c, order = profile
@@ -101,7 +108,7 @@ def radial(X: Any, tT: Any, inverse: Any, factor: Any, profile: Any, out: Any, s
             _squared_distances(X[i], t, inverse[a:b], q)
             row = out[i * stride + a : i * stride + b]
             if profile[0] == SQUARED_DISTANCE:
-                row[:] = q[: b - a]
+                _copy(q, row)
             else:
                 _hats(q, work, factor[a:b], profile, row)
 
@@ -158,7 +165,7 @@ def ridge(
             _projections(X[i], t, w, inverse[a:b], q)
             row = out[i * stride + a : i * stride + b]
             if profile[0] == SQUARED_DISTANCE:
-                row[:] = q[: b - a]
+                _copy(q, row)
             else:
                 for j in range(b - a):
                     q[j] *= q[j]
@@ -198,14 +205,14 @@ def tensor_haar(X: Any, tT: Any, inverse: Any, factor: Any, out: Any, stride: in
         t = np.ascontiguousarray(tT[:, a:b])
         v = inverse[a:b]
         for i in range(X.shape[0]):
-            z[: b - a] = factor[a:b]
+            _copy(factor[a:b], z[: b - a])
             for k in range(X.shape[1]):
                 x = X[i, k]
                 for j in range(b - a):
                     u = (x - t[k, j]) * v[j]
                     half = 1.0 if u < 0.0 else -1.0
                     z[j] *= half if u >= -0.5 and u < 0.5 else 0.0
-            out[i * stride + a : i * stride + b] = z[: b - a]
+            _copy(z, out[i * stride + a : i * stride + b])
 
 
 @compiled

@@ -23,7 +23,12 @@ def compiled(function: Callable[..., Any], sums: bool = False) -> Callable[..., 
     With ``sums``, these are in any order, as vector instructions need.
     """
     fast = FAST | {"reassoc"} if sums else FAST
-    options: dict[str, Any] = {"nogil": True, "fastmath": fast, "error_model": "numpy"}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": fast,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+    }
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no writable cache directory

@@ -8,13 +8,13 @@ predictors.
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rwf._types import Array, IntArray
 from rwf.data.holdout import group_parts
+from rwf.data.progress import Stage, Stopwatch
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, Mapped, Rows, distinct, sample
 from rwf.data.stream import Stream
@@ -42,7 +42,7 @@ class FitReport:
 
     Args:
         trials: what was tried: evidence per row, iterations, seconds, held-out density.
-        seconds: wall-clock seconds by stage.
+        seconds: wall-clock seconds by stage, which add up to those of the fit.
         n_rows: rows that were fitted.
         n_features: columns of the feature matrix.
         statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
@@ -73,6 +73,19 @@ class FitReport:
     solver: str = ""
     group_scores: GroupScores | None = None
 
+    def __str__(self) -> str:
+        return (
+            f"{self.n_rows:,} rows, {self.n_features:,} features ({self.solver})\n"
+            f"leave-one-out NLL {self.nll:.4g}; constant {self.constant_nll:.4g}, "
+            f"linear {self.linear_nll:.4g}\n{self.timing}"
+        )
+
+    @property
+    def timing(self) -> str:
+        """The seconds in all, and by stage."""
+        stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
+        return f"{sum(self.seconds.values()):.1f} s: {stages}"
+
     @property
     def beats_trivial(self) -> bool:
         """Whether the model predicts better than a constant and than a straight line."""
@@ -87,7 +100,7 @@ def fit(
     rows: Block, prior: Prior, config: FitConfig, rng: np.random.Generator, progress: Progress
 ) -> Fitted:
     """Fit rows that are in memory, in their own units."""
-    watch, n, tried = Stopwatch(), len(rows), tuple[Trial, ...]()
+    watch, n, tried = Stopwatch(progress), len(rows), tuple[Trial, ...]()
     config = replace(config, grouped=rows.groups is not None)
     prior = prior.for_rows(n, rows.X.shape[1], config)
     if config.grouped:
@@ -97,10 +110,10 @@ def fit(
     size = n if config.grouped else max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
-    task = _task(known, complete, n_components, config, rng, progress)
+    task = _task(known, complete, n_components, config, rng, watch)
+    watch(Stage("learning", 0.0))
     learned = prior.learn(task)
     learned = replace(learned, trials=(*learned.trials, *tried))
-    watch.lap("learning")
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
     return condition(learned, task, everything, n, watch, in_memory=None if complete else rows)
@@ -119,7 +132,7 @@ def fit_stream(
     The first pass checks and counts them, and draws the sample that :func:`fit` would draw. Rows
     that are no more than the sample are fitted in memory.
     """
-    watch = Stopwatch()
+    watch = Stopwatch(progress, stage="first pass")
     state = None if checkpoint is None else checkpoint.state
     if state is None:
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
@@ -132,18 +145,18 @@ def fit_stream(
         drawn, n = reader.sample(size, rng, progress)
         if n <= size:
             return fit(drawn, prior, config, rng, progress)
-        watch.lap("first pass")
+        watch(Stage("learning", 0.0))
         prior = prior.for_rows(n, reader.n_inputs, config)
         n_components = config.n_components or prior.n_components(n)
-        task = _task(distinct(drawn), False, n_components, config, rng, progress)
+        task = _task(distinct(drawn), False, n_components, config, rng, watch)
         learned = prior.learn(task)
-        watch.lap("learning")
+        watch.lap()
         seed = int(rng.integers(2**63))
         state = FitState(task.units, task.known, n_components, learned, n, watch.seconds, seed)
         if checkpoint is not None:
             checkpoint.begin(state)
     rng = np.random.default_rng(state.seed)
-    task = LearningTask(state.units, state.known, False, state.n_components, config, rng, progress)
+    task = LearningTask(state.units, state.known, False, state.n_components, config, rng, watch)
     rows = Mapped(Stream(reader, state.n_rows, progress, checkpoint), state.units.rows)
     watch.seconds = dict(state.seconds)
     try:
@@ -188,15 +201,16 @@ def condition(
         watch: seconds by stage.
         in_memory: all rows in their own units, if they are in memory and not all in the task.
     """
+    watch(Stage("conditioning", 0.8))
     model = calibrated_model(learned, task, rows)
-    watch.lap("conditioning")
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
+        watch(Stage("neighbours", 0.9))
         everything = task.known if in_memory is None else task.units.rows(in_memory)
         model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
-        watch.lap("neighbours")
+    watch(Stage("report", 0.97))
     report = report_on(model, learned, task, n, watch.seconds)
-    watch.lap("report")
+    watch.lap()
     task.progress(
         f"fitted {report.n_rows} rows with {report.n_features} features: "
         f"{report.nll:.4f} nats per row"
@@ -273,16 +287,3 @@ def _without_groups(Q: Array, residual: Array, groups: IntArray) -> tuple[Array,
         growth[its] = 1.0 + np.einsum("np,pn->n", Q[its], T)
         errors[its] = residual[its] + Q[its] @ (T @ residual[its])
     return growth, errors
-
-
-@dataclass
-class Stopwatch:
-    """Wall-clock seconds by stage."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    begun: float = field(default_factory=time.perf_counter)
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = now - self.begun
-        self.begun = now

@@ -2,8 +2,8 @@
 
 The cheapest prior leads at first. Each of the others gets more rows, and then the noise model and
 local calibration, only while its log densities of held-out rows, row by row, leave it a chance to
-pass the leader. What there is to win is bounded by what the leader loses by not knowing f: if that
-is next to nothing, the race is over.
+pass the leader. On a line the first one has as many atoms as rows. What there is to win is then
+bounded by what the leader loses by not knowing f: if that is next to nothing, the race is over.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import hold_out, standard_error
+from rwf.data.progress import Stage
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Prediction
+from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Model, Prediction
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
 from rwf.priors.base import (
@@ -41,7 +42,7 @@ FIELD_ROWS, MOST_FIELD_ROWS = 1000, 2**20  # of two or three columns that a fiel
 FEW = 1000  # rows of the first round, if there are twice as many
 PROMISE = 0.03  # nats per row below which there is nothing to win
 CHANCE = 1.0  # standard errors that a prior may be behind in a round and still go on
-AHEAD = 0.5  # standard errors by which it must be ahead in the end: the leader is cheaper
+AHEAD = 0.5  # standard errors by which it must be ahead of such a leader, which is cheaper
 
 
 @dataclass(frozen=True)
@@ -83,18 +84,22 @@ class Auto(Prior):
         kept, held = hold_out(some_rows(known, ROWS, rng), rng)
         if len(held) < ENOUGH_SCORES:
             return _learned(next(iter(able.values())), task, known, rng)
-        race = _Race(task, _rounds(kept, task, few="field" not in able), held)
-        for name, own in zip(reversed([*able]), rng.spawn(len(able)), strict=True):
+        line = known.X.shape[1] == 1 and task.config.n_components is None
+        race = _Race(task, _rounds(kept, task, few="field" not in able), held, line)
+        streams = zip(reversed([*able]), rng.spawn(len(able)), strict=True)
+        for index, (name, own) in enumerate(streams):
+            task.progress(Stage("model selection", 0.5 * index / len(able)))
             try:
                 race.enter(name, able[name], own)
             except (NotSparseError, NotPositiveDefiniteError) as reason:
                 task.progress(f"prior {name!r} is not considered: {reason}")
-            if race.promise < PROMISE:
+            if line and race.promise < PROMISE:
                 break
         if race.leader is None:
             # The first fails with an error that says why.
             return _learned(next(iter(able.values())), task, known, rng)
         best = race.leader.name
+        task.progress(Stage("learning", 0.5))
         found = _learned(able[best], task, known, rng, race.leader.learned[id(kept)])
         tried = tuple(
             Trial(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
@@ -146,6 +151,12 @@ def _learned(
     return prior.learn(replace(task, known=rows, n_components=size, rng=rng, start=start))
 
 
+def _heavy_tails(z: Array) -> bool:
+    """Whether errors have fourth moments beyond those of a Gaussian, as next to a jump."""
+    excess = np.mean(z**4, axis=0) / np.mean(z**2, axis=0) ** 2 - 3.0
+    return bool((excess > 2.0 * np.sqrt(24.0 / len(z))).any())
+
+
 Round: TypeAlias = tuple[Block, FitConfig]
 """Rows to learn from, and whether there is a noise model and local calibration."""
 
@@ -169,6 +180,7 @@ class _Race:
     task: LearningTask
     rounds: list[Round]
     held: Block  # rows to predict
+    line: bool  # whether the first prior has as many atoms as rows
     leader: _Runner | None = None
     densities: dict[str, float] = field(default_factory=dict)  # in the last round of each, by name
 
@@ -182,7 +194,15 @@ class _Race:
 
     def enter(self, name: str, prior: Prior, rng: np.random.Generator) -> None:
         """Let a prior run as long as it may pass the leader, whose place it then takes."""
-        runner = _Runner(name, prior.cheap(), replace(self.task, rng=rng), self.rounds, self.held.X)
+        rows = self.rounds[-1][0]
+        if prior.for_edges and self.leader is not None and len(rows) < FEW:
+            left_out = self.leader.model.leave_one_out(rows)
+            if not _heavy_tails(left_out.calibration(rows.y).scores):
+                self.task.progress(f"prior {name!r} is not considered: no large errors")
+                return
+        # Stages within the race are none of the fit.
+        own = replace(self.task, rng=rng, progress=lambda message: self.task.progress(str(message)))
+        runner = _Runner(name, prior.cheap(), own, self.rounds, self.held.X)
         ahead = self._is_ahead(runner)
         if ahead:
             self.leader = runner
@@ -199,7 +219,7 @@ class _Race:
             if self.leader is None:
                 return True
             gain = own - self.leader.prediction(index).log_density(y)
-            slack = -CHANCE if index < last else AHEAD
+            slack = -CHANCE if index < last else AHEAD * self.line
             if gain.mean() <= slack * standard_error(gain, self.held.groups):
                 return False
         return True
@@ -216,6 +236,7 @@ class _Runner:
     X: Array  # of the held-out rows
     learned: dict[int, LearnedPrior] = field(default_factory=dict)  # by the identity of its rows
     predictions: dict[int, Prediction] = field(default_factory=dict)  # by round
+    model: Model = field(init=False)  # of the last one
 
     def prediction(self, index: int) -> Prediction:
         """Of held-out rows, in a round."""
@@ -226,6 +247,6 @@ class _Runner:
             if id(rows) not in self.learned:
                 start = next(reversed(self.learned.values()), None)
                 self.learned[id(rows)] = _learned(self.prior, task, rows, task.rng, start)
-            model = calibrated_model(self.learned[id(rows)], task, rows)
-            self.predictions[index] = model.predict(self.X)
+            self.model = calibrated_model(self.learned[id(rows)], task, rows)
+            self.predictions[index] = self.model.predict(self.X)
         return self.predictions[index]

@@ -12,6 +12,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import scored_rows
+from rwf.data.progress import Stage
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
@@ -141,6 +142,8 @@ class Prior(ABC):
     """Rows beyond which a larger sample teaches it nothing."""
     needs_all_rows: ClassVar[bool] = False
     """Whether all rows must be in memory."""
+    for_edges: ClassVar[bool] = False
+    """Whether its strength is what other priors leave as large errors."""
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         """The prior to use for n rows of d columns, after its constraints are checked."""
@@ -180,6 +183,7 @@ def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> M
     model, mode = learned.condition(task, rows), task.config.calibration
     if mode is None or learned.finished:
         return model
+    task.progress(Stage("calibration", 0.85))
     model = calibrate(model, task.scored)
     if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
         return model

@@ -40,6 +40,7 @@ class SpikeSlab(Prior):
     most_inputs: ClassVar[int] = 1
     sample_rows: ClassVar[int] = sys.maxsize
     needs_all_rows: ClassVar[bool] = True
+    for_edges: ClassVar[bool] = True
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         super().for_rows(n, d, config)

@@ -68,7 +68,7 @@ def _combine(rows: Array, v: Array, size: int, out: Array) -> None:
 def fill_row(terms: Terms, j: int, row: Array) -> None:
     """Row j of G."""
     gram_row(terms.columns, j, np.empty(len(terms.columns.root) + 1), row)
-    _combine(terms.H, terms.H[:, j].copy(), len(terms.H), row)
+    _combine(terms.H, np.ascontiguousarray(terms.H[:, j]), len(terms.H), row)
 
 
 @compiled
@@ -82,7 +82,8 @@ def birth(state: State, terms: Terms, j: int, v: Array, e: Array) -> None:
         for c in range(k):
             total += Sigma[a, c] * row[active[c]]
         v[a] = beta * total
-    e[:] = row
+    for i in range(len(e)):
+        e[i] = row[i]
     _combine(state.rows, v, k, e)
     kappa, q = 1.0 / (terms.precisions[j] + max(state.S[j], 0.0)), state.Q[j]
     for i in range(len(e)):
@@ -129,7 +130,8 @@ def _remove(state: State, terms: Terms, a: int, v: Array, e: Array) -> None:
         for c in range(last + 1):
             Sigma[c, a] = Sigma[c, last]
         mean[a], state.active[a] = mean[last], state.active[last]
-        state.rows[a] = state.rows[last]
+        for i in range(len(e)):
+            state.rows[a, i] = state.rows[last, i]
         state.place[state.active[a]] = a
     state.size[0] = last
 
@@ -250,13 +252,12 @@ def relocate(state: State, terms: Terms, times: int, rng: np.random.Generator) -
     return moved
 
 
-@compiled
 def grow(state: State, terms: Terms, rng: np.random.Generator) -> None:
     """Births drawn in proportion to their odds, while there are odds above one, or room."""
     v, e, weights = np.empty(len(state.active)), np.empty(len(state.S)), np.empty(len(state.S))
     while state.size[0] < len(state.active):
         top = _birth_weights(state, terms, state.S, state.Q, weights)
         j = _chosen(weights, rng.random() * _sum(weights))
-        if j < 0 or np.log(np.max(weights)) + top <= 0.0:
+        if j < 0 or np.log(weights.max()) + top <= 0.0:
             return
         birth(state, terms, j, v, e)

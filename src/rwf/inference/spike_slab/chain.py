@@ -95,7 +95,7 @@ class Chain:
         self, task: Task, rng: np.random.Generator, start: ChainState | None = None
     ) -> None:
         self.task, self.rng, self.levels, self.duration = task, rng, task.levels, 1.0
-        self.begun, self.dictionaries = start is not None, 0
+        self.dictionaries = 0
         noise = task.levels.noise_variance
         self.state = ChainState(NOTHING, np.empty(0), noise, task.dense.ratios)
         if start is not None:
@@ -113,7 +113,7 @@ class Chain:
         It ends when the noise falls no more. More active atoms than ``most`` are an error: their
         sweeps would take too long.
         """
-        before = self.levels.noise_variance if self.begun else np.inf
+        before = np.inf
         for _ in range(dictionaries):
             task, state = self.task, self.state
             dense = replace(task.dense, ratios=state.ratios).with_best_ratios(
@@ -121,9 +121,12 @@ class Chain:
             )
             self.state = replace(state, ratios=dense.ratios)
             pool, sampler = self.redraw(COPIES)
-            if not self.begun:
+            if self.dictionaries == 1 and len(state.variances):
+                # The start may have jumps in the wrong gaps: what they miss is noise at first.
+                sampler.set_levels(sampler.draw_levels())
+                before = sampler.levels.noise_variance
+            elif self.dictionaries == 1:
                 sampler.grow()
-                self.begun = True
             noise = []
             for _ in range(sweeps):
                 if len(sampler.active) > most:
