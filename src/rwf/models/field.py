@@ -179,9 +179,11 @@ class FieldModel(CorrectedModel):
             )
             share = np.sqrt(own.blend.at(near.gap).T * p.function_variance[:, i])
             free = np.abs(1.0 - left.total)
-            both = np.sqrt(np.maximum(rest.variances + free**2 * lattice[:, i], TINY))
-            fine = np.sqrt(rest.variances) / both
-            yield _Joint(((values, share[0]), (rest, share[1] * fine)), share[1] * free / both)
+            coarse = free**2 * lattice[:, i]
+            both = np.maximum(rest.variances + coarse, TINY)
+            coarse = coarse / both
+            fine = np.sqrt(np.maximum(1.0 - coarse, 0.0))
+            yield _Joint(((values, share[0]), (rest, share[1] * fine)), share[1] * np.sqrt(coarse))
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
