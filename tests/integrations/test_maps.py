@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rwf
 from rwf import RWFRegressor, maps
 from rwf.errors import DegreesAsPlaneWarning
+from rwf.integrations.maps.cells import Axes
 
 xr = pytest.importorskip("xarray", reason="the extra maps is not installed")
 pytest.importorskip("dask", reason="the extra maps is not installed")
@@ -137,6 +138,18 @@ def test_coordinates_of_two_dimensions():
     here = maps.predict_map(model, unknown)["mean"]
     assert_array_equal(np.isfinite(here.values), lat > 44)
     assert maps.fit_map(unknown, regressor=quick()).regressor.model_.n_rows == (lat > 44).sum()
+
+
+def test_coordinates_of_dimensions_come_before_others():
+    """As of a projected raster that also has the longitudes and latitudes of its cells."""
+    lat, lon = np.meshgrid(np.linspace(50, 42, 5), np.linspace(0, 9, 6), indexing="ij")
+    coords = {"lat": (("y", "x"), lat), "lon": (("y", "x"), lon, {"standard_name": "longitude"})}
+    z = xr.DataArray(
+        lon, dims=("y", "x"), coords=coords | {"x": 1e4 * np.arange(6.0), "y": 1e4 * np.arange(5.0)}
+    )
+    axes = Axes.of(z)
+    assert (axes.x, axes.y, axes.time) == ("x", "y", None)
+    assert not axes.are_degrees(z)
 
 
 def test_points_to_a_grid(tmp_path):

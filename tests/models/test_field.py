@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,3 +250,12 @@ def test_the_covariance_with_noise_has_the_variance_of_observations(fitted, new)
     X = new[0][:40]
     C = fitted.predict(X, return_cov=True)[1]
     assert_allclose(np.sqrt(np.diag(C)), fitted.predict(X, return_std=True)[1], rtol=1e-8)
+
+
+def test_the_parts_of_a_field_have_its_variance_even_if_residuals_have_none(fitted, new):
+    X = fitted.model_.units.inputs(new[0][:30])
+    (own,) = fitted.model_.outputs
+    flat = replace(own, residuals=replace(own.residuals, short=0.0, long=0.0))
+    for model in (fitted.model_, replace(fitted.model_, outputs=(flat,))):
+        C = model.covariance(X, noise=False)[..., 0]
+        assert_allclose(np.diag(C), model.predict(X).function_variance[:, 0], rtol=1e-8)

@@ -156,7 +156,7 @@ def test_the_density_of_a_group_is_the_joint_one_of_its_rows():
     all_rows = model.collect(replace(rows, groups=None, weights=ones), None)
     others = model.collect(replace(rows.part(~held), groups=None, weights=ones[~held]), None)
     seen, rest = (m.posterior(0, p.prior_variances, p.noise_variance) for m in (all_rows, others))
-    C = rest.covariance(Z[held]) + p.noise_variance * np.eye(held.sum())
+    C = rest.covariance_of(Z[held]) + p.noise_variance * np.eye(held.sum())
     expected = multivariate_normal(Z[held] @ rest.mean, C).logpdf(y[held])
     found = seen.leave_group_out(Z[held], y[held], ones[held])
     assert_allclose(found.log_density, expected, rtol=1e-8)

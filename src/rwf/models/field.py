@@ -199,9 +199,9 @@ class FieldModel(CorrectedModel):
             )
             share = np.sqrt(own.blend.at(near.gap).T * p.function_variance[:, i])
             free = np.abs(1.0 - left.total)
-            both = np.sqrt(np.maximum(rest.variances + free**2 * lattice[:, i], TINY))
-            fine = np.sqrt(rest.variances) / both
-            coarse = [share[1] * free / both]
+            both = np.maximum(rest.variances + free**2 * lattice[:, i], TINY)
+            fine = np.sqrt(np.maximum(1.0 - free**2 * lattice[:, i] / both, 0.0))
+            coarse = [share[1] * free / np.sqrt(both)]
             for part, v in zip(share[2:], larger, strict=True):
                 coarse.append(part / np.sqrt(np.maximum(v[:, i], TINY)))
             yield _Joint(((values, share[0]), (rest, share[1] * fine)), tuple(coarse))

@@ -154,8 +154,8 @@ def load(path: str | os.PathLike[str]) -> BaseEstimator:
     """The fitted estimator that was saved to a file.
 
     Nothing in the file is run, and only classes of rwf are made. A file of a table, as ``rwf fit``
-    writes it, gives a :class:`rwf.TableModel`. One that is damaged, or of another version, raises a
-    :class:`rwf.errors.ModelFileError`.
+    writes it, gives a :class:`rwf.TableModel`, and one of a map a :class:`rwf.MapModel`. One that
+    is damaged, or of another version, raises a :class:`rwf.errors.ModelFileError`.
     """
     try:
         header, arrays = file.read(Path(path))

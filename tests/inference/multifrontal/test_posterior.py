@@ -310,7 +310,7 @@ def test_variances_without_noise_and_with_noise_by_row(rng):
     assert_allclose(
         tree.predict(problem.X_new, noise).variance, dense.predict(Z, noise).variance, rtol=1e-9
     )
-    expected = dense.covariance(Z)
+    expected = dense.covariance_of(Z)
     found = tree.predict(problem.X_new, with_noise=False)
     assert_allclose(found.variance, expected.diagonal(), rtol=1e-8, atol=1e-12)
     assert_allclose(tree.covariance(problem.X_new), expected, rtol=1e-7, atol=1e-10)

@@ -177,12 +177,13 @@ def _numbers(found: np.ndarray[Any, Any]) -> Array:
 
 
 def _named(raster: Raster, names: Sequence[str], axis: str) -> str | None:
-    """A coordinate by its attributes, or by its name."""
-    for name in raster.coords:
+    """A coordinate by its attributes or its name; one of a dimension before others."""
+    for name in sorted(map(str, raster.coords), key=lambda name: name not in raster.dims):
         attrs = raster[name].attrs
-        if attrs.get("axis") == axis or attrs.get("standard_name") in names:
-            return str(name)
-    return next((str(n) for n in raster.coords if str(n).lower() in names), None)
+        known = (attrs.get("standard_name"), name.lower())
+        if attrs.get("axis") == axis or any(each in names for each in known):
+            return name
+    return None
 
 
 def _listed(names: object) -> str:
