@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from rwf.estimators.fourier import RFFRegressor
     from rwf.estimators.regressor import RWFRegressor
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.kernels import ExpectedKernel, HatKernel, WaveletKernel
     from rwf.persistence import load
@@ -76,7 +76,7 @@ _HOMES = {
     "Box": "rwf.wavelets.measure",
     "Hull": "rwf.wavelets.measure",
     "load": "rwf.persistence",
-    "TableModel": "rwf.estimators.table",
+    "TableRegressor": "rwf.estimators.table",
     "required_features": "rwf.theory",
     "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",
@@ -115,7 +115,7 @@ __all__ = [
     "RandomWaveletFeatures",
     "Rows",
     "SpikeSlab",
-    "TableModel",
+    "TableRegressor",
     "WaveletKernel",
     "load",
     "required_features",

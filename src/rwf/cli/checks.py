@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from sklearn.base import BaseEstimator
+
+    from rwf.estimators.table import TableRegressor
 
 
 class UsageError(ValueError):
@@ -50,15 +52,37 @@ def _suggestion(path: Path) -> str:
     return f" Did you mean {str(folder / close[0])!r}?" if close else ""
 
 
-def load_model(path: Path) -> TableModel:
+def load_model(path: Path) -> TableRegressor:
     """Load the model of a table."""
     import rwf
-    from rwf.estimators.table import TableModel
 
     if not path.is_file():
         raise UsageError(f"there is no model file {str(path)!r}.{_suggestion(path)}")
     found = rwf.load(path)
-    return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
+    return found if isinstance(found, rwf.TableRegressor) else _of_numbers(found, str(path))
+
+
+def _of_numbers(regressor: BaseEstimator, where: str) -> TableRegressor:
+    """A regressor that was not fitted to a table, if it knows its columns by name."""
+    import rwf
+    from rwf.data.schema import NumberColumn, Preparation, TableSchema
+
+    names = getattr(regressor, "feature_names_in_", None)
+    if (
+        not isinstance(regressor, rwf.RWFRegressor)
+        or names is None
+        or regressor.model_.n_outputs > 1
+    ):
+        raise ValueError(
+            f"{where} is an RFFRegressor, or was fitted to arrays without names or to several "
+            "targets: load it in Python with rwf.load, or fit a table by rwf fit."
+        )
+    found = rwf.TableRegressor()
+    vars(found).update(vars(regressor))
+    columns = tuple(NumberColumn(str(name), "double") for name in names)
+    schema = TableSchema(columns, None, given=tuple(map(str, names)))
+    found.preparation_ = Preparation(schema, regressor.fit_report_.n_rows)
+    return found
 
 
 def names_in(text: str | None) -> list[str] | None:

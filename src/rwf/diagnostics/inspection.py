@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rwf.data.schema import CategoryColumn, NumberColumn
+from rwf.data.schema import Column
 from rwf.diagnostics.scores import Scores
 from rwf.inference.optimize import Trial
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
 
@@ -49,28 +49,27 @@ class Inspection:
     seconds: dict[str, float]  # by stage of the fit
 
     @classmethod
-    def of(cls, model: TableModel) -> Inspection:
+    def of(cls, model: TableRegressor) -> Inspection:
         """Inspect a fitted model."""
-        regressor, report = model.regressor, model.regressor.fit_report_
-        lengths = regressor.length_scales_
+        report, lengths = model.fit_report_, model.length_scales_
         return cls(
-            estimator=type(regressor).__name__,
+            estimator=type(model).__name__,
             parameters=_changed(model),
-            target=model.schema.target,
-            columns=tuple(_line(column) for column in model.schema.columns),
-            rows=float(regressor.model_.n_rows),
-            features=regressor.n_features_out_,
+            target=model.schema_.target,
+            columns=tuple(_line(column) for column in model.schema_.columns),
+            rows=float(model.model_.n_rows),
+            features=model.n_features_out_,
             solver=report.solver,
-            noise_deviation=float(np.sqrt(regressor.noise_variance_)),
+            noise_deviation=float(np.sqrt(model.noise_variance_)),
             nll=report.nll,
             constant_nll=report.constant_nll,
             linear_nll=report.linear_nll,
-            scores=model.scores,
+            scores=model.scores_,
             group_scores=report.group_scores,
             blocks=tuple(f"block {index + 1}" for index in range(len(lengths))),
             length_scales={
                 name: [float(value) for value in lengths[:, column]]
-                for column, name in enumerate(model.schema.names)
+                for column, name in enumerate(model.schema_.names)
                 if len(lengths)
             },
             trials=report.trials,
@@ -78,13 +77,11 @@ class Inspection:
         )
 
 
-def _changed(model: TableModel) -> dict[str, str]:
-    usual = type(model.regressor)().get_params()
-    given = model.regressor.get_params()
+def _changed(model: TableRegressor) -> dict[str, str]:
+    usual, given = type(model)().get_params(), model.get_params()
     return {name: repr(given[name]) for name in given if repr(given[name]) != repr(usual[name])}
 
 
-def _line(column: NumberColumn | CategoryColumn) -> ColumnLine:
-    categories = ", ".join(column.categories) if isinstance(column, CategoryColumn) else ""
-    fill = f"{column.fill:.6g}" if isinstance(column.fill, float) else column.fill or "error"
-    return ColumnLine(column.name, column.dtype, categories, fill)
+def _line(column: Column) -> ColumnLine:
+    categories = ", ".join(getattr(column, "categories", ()))
+    return ColumnLine(column.name, column.dtype, categories, column.imputed)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from rwf.data.rows import Block
 from rwf.data.scaling import Affine, Logarithm, Standardizer
-from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
+from rwf.data.schema import (
+    CategoryColumn,
+    DateColumn,
+    NumberColumn,
+    Preparation,
+    TableSchema,
+    TargetEncodedColumn,
+)
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
@@ -98,7 +105,9 @@ PRIORS = (
 )  # fmt: skip
 LEARNED = (LearnedFeatures, LearnedLattice)
 REPORTS = (Trial, GroupScores, FitReport, Score, Scores)
-TABLES = (NumberColumn, CategoryColumn, TableSchema)
+TABLES = (
+    NumberColumn, DateColumn, CategoryColumn, TargetEncodedColumn, TableSchema, Preparation,
+)  # fmt: skip
 
 MODEL_FILE = Registry(
     classes=(

@@ -1,0 +1,118 @@
+"""The rows of a table as users give them: a path, a dataframe or arrays, and what columns are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from rwf.data.readers import LoadedTable, arrow_column, arrow_table, open_table
+from rwf.data.readers.files import TableFile, arrow
+from rwf.data.schema import Roles
+from rwf.estimators.validation import refuse_what_is_no_number
+
+if TYPE_CHECKING:
+    import pyarrow
+    from sklearn.base import BaseEstimator
+
+Table: TypeAlias = object  # a path, a dataframe of pandas, polars or pyarrow, or an array
+Values: TypeAlias = ArrayLike | str | None  # one for each row, or the name of a column
+
+
+def open_training(
+    estimator: BaseEstimator,
+    X: Table,
+    y: Values,
+    weight: Values,
+    group: Values,
+    known: Roles | None,
+) -> tuple[tuple[TableFile, ...], Roles]:
+    """The files of a table, with y, weights and groups as columns, and which columns these are.
+
+    Args:
+        estimator: for errors; it notes the columns of an array.
+        X: the table, or its inputs.
+        y: the target.
+        weight: how many times a row counts.
+        group: which rows are held out together.
+        known: the names of these columns, for rows that are added to a fitted estimator.
+    """
+    names = {"target": "y", "weight": "weights", "group": "groups"}
+    given = {"target": y, "weight": weight, "group": group}
+    if known is not None:
+        names = {role: getattr(known, role) or name for role, name in names.items()}
+        given = {r: getattr(known, r) if v is None else v for r, v in given.items()}
+    if isinstance(X, str | os.PathLike):
+        roles = _named(X, given)
+        return open_table(X), roles
+    files, named = open_inputs(estimator, X, None, reset=known is None)
+    table = files[0].table
+    for role, values in given.items():
+        if values is not None and not isinstance(values, str):
+            own = getattr(values, "name", None)
+            name = own if known is None and isinstance(own, str) else names[role]
+            table, given[role] = _attached(table, role, name, values)
+    return (LoadedTable(files[0].path, table),), replace(_named(X, given), named=named)
+
+
+def _named(X: Table, given: dict[str, Values]) -> Roles:
+    """Which columns are what, if all of them are given by their names."""
+    what = repr(os.fspath(X)) if isinstance(X, str | os.PathLike) else "X"
+    if given["target"] is None:
+        raise ValueError(
+            "fit requires y to be passed, but the target y is None: pass fit(X, y), or name a "
+            f"column of the table, fit({what}, target='price')."
+        )
+    names = {role: name for role, name in given.items() if name is None or isinstance(name, str)}
+    if len(names) < len(given):
+        raise ValueError(
+            f"with the path {what}, the target, weights and groups are names of columns: pass "
+            f"fit({what}, target='price')."
+        )
+    return Roles(str(names["target"]), names["weight"], names["group"])  # type: ignore[arg-type]
+
+
+def open_inputs(
+    estimator: BaseEstimator, X: Table, given: Sequence[str] | None, *, reset: bool
+) -> tuple[tuple[TableFile, ...], bool]:
+    """The files of a table, and whether its columns have names of the user's.
+
+    ``given`` are the names of the columns of the fit, which those of an array get by their order.
+    """
+    if isinstance(X, str | os.PathLike):
+        return open_table(X), True
+    if hasattr(X, "to_dataframe") or arrow_table(X) is not None:
+        return open_table(X), True
+    if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
+        X = np.asarray(X, dtype=object)  # numbers beside text stay numbers
+    rows = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    if rows.dtype.kind in "biuf":
+        rows = rows.astype(np.float64)
+    elif rows.dtype.kind in "Mm":
+        rows = rows.astype(f"{rows.dtype.kind}8[us]")
+    names = given if given is not None else [f"x{i}" for i in range(rows.shape[1])]
+    columns = dict(zip(names, map(arrow_column, rows.T), strict=True))
+    return (LoadedTable(Path("the array"), arrow().table(columns)),), False
+
+
+def _attached(
+    table: pyarrow.Table, role: str, name: str, values: ArrayLike
+) -> tuple[pyarrow.Table, str]:
+    """The table with one more column, and its name, which no other has."""
+    if role == "group":
+        column = arrow_column(np.asarray(values))
+    else:
+        numbers = column_or_1d(values, warn=True)
+        refuse_what_is_no_number("y" if role == "target" else "sample_weight", numbers)
+        column = arrow().array(np.asarray(numbers, dtype=np.float64), from_pandas=True)
+    check_consistent_length(table, column)
+    while name in table.column_names:
+        name += "_"
+    return table.append_column(name, column), name
