@@ -221,7 +221,8 @@ def test_strict_models_refuse_what_others_repair(model):
         (("cars.csv",), r"fit\('cars.csv', target='price'\)"),
         (("cars.csv", np.ones(3)), "names of columns"),
         ((cars(), ["dear"] * 150), r"y holds text, such as 'dear'.*TableRegressor"),
-        ((cars(), cars().sold), "y holds dates"),
+        ((cars(), cars().sold.to_numpy()), "y holds dates"),
+        ((cars(), cars().price), r"'price' was given beside X.*target='price'"),
         ((cars(), np.ones(7)), "inconsistent numbers of samples"),
     ],
 )

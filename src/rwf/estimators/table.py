@@ -26,7 +26,6 @@ from rwf.data.schema import (
     TableSchema,
     first_copies,
     learn_schema,
-    with_targets,
 )
 from rwf.data.writers import write_columns
 from rwf.diagnostics.metrics import MeanStd
@@ -35,9 +34,11 @@ from rwf.errors import IncompatibleModelsError
 from rwf.estimators.base import is_count
 from rwf.estimators.grouping import Blocks, read_labels
 from rwf.estimators.regressor import RWFRegressor
-from rwf.estimators.table_rows import Table, Values, open_inputs, open_training
+from rwf.estimators.summary import score_lines
+from rwf.estimators.table_rows import Table, Values, open_inputs, open_known, open_training
 from rwf.estimators.table_scores import SCORED_ROWS, held_out_scores
 from rwf.estimators.validation import RandomState
+from rwf.fit.cards import Line
 from rwf.priors import PRIORS, Prior
 from rwf.priors.base import CalibrationMode, Metric, Neighbors, Solver, Trend
 
@@ -185,7 +186,7 @@ class TableRegressor(RWFRegressor):
                 f"categorical={self.categorical!r} must be a list of names, and "
                 f"max_one_hot={self.max_one_hot!r} an integer of at least 1."
             )
-        files, roles = open_training(self, X, y, weight, groups, None)
+        files, roles = open_training(self, X, (y, weight, groups))
         roles = replace(roles, features=features, categorical=self.categorical)
         reader = self.learn_columns(files, roles)
         plain = replace(reader, learning=False).read_if_small()
@@ -207,21 +208,19 @@ class TableRegressor(RWFRegressor):
         self, X: Table, y: Values = None, weight: Values = None, groups: Values = None
     ) -> EncodedReader:
         """Rows with targets, of a table with the columns of the fit."""
-        schema = self.schema_
-        if schema.target is None:
-            raise ValueError(
-                "the model was fitted to numbers, without the name of its target: load it with "
-                "rwf.load, or fit a table by rwf fit."
-            )
-        roles = Roles(schema.target, schema.weight, schema.group)
-        files, _ = open_training(self, X, y, weight, groups, roles)
-        files = tuple(with_targets(file, schema.target) for file in files)
-        return EncodedReader.of(files, schema, targets=True, strict=self.strict)
+        files = open_known(self, self.schema_, X, (y, weight, groups))
+        return EncodedReader.of(files, self.schema_, targets=True, strict=self.strict)
 
     def _open(self, X: Table) -> Reader | None:  # type: ignore[override]
         schema = self.schema_
         files, _ = open_inputs(self, X, schema.given, reset=False)
         return super()._open(EncodedReader.of(files, schema, targets=False, strict=self.strict))
+
+    def _table_lines(self) -> Iterator[Line]:
+        yield "target", str(self.schema_.target)
+        yield from self.preparation_.lines
+        if self.scores_ is not None:
+            yield from score_lines(self.scores_)
 
     def partial_fit(  # type: ignore[override]
         self, X: Table, y: Values = None, sample_weight: Values = None

@@ -14,8 +14,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from rwf.data.readers import LoadedTable, arrow_column, arrow_table, open_table
+from rwf.data.readers.base import require_columns
 from rwf.data.readers.files import TableFile, arrow
-from rwf.data.schema import Roles
+from rwf.data.schema import Roles, TableSchema, with_targets
 from rwf.estimators.validation import refuse_what_is_no_number
 
 if TYPE_CHECKING:
@@ -25,41 +26,59 @@ if TYPE_CHECKING:
 Table: TypeAlias = object  # a path, a dataframe of pandas, polars or pyarrow, or an array
 Values: TypeAlias = ArrayLike | str | None  # one for each row, or the name of a column
 
+ROLES = {"target": "y", "weight": "weights", "group": "groups"}  # names of columns without one
+
 
 def open_training(
     estimator: BaseEstimator,
     X: Table,
-    y: Values,
-    weight: Values,
-    group: Values,
-    known: Roles | None,
+    others: tuple[Values, Values, Values],
+    known: TableSchema | None = None,
 ) -> tuple[tuple[TableFile, ...], Roles]:
     """The files of a table, with y, weights and groups as columns, and which columns these are.
 
     Args:
         estimator: for errors; it notes the columns of an array.
         X: the table, or its inputs.
-        y: the target.
-        weight: how many times a row counts.
-        group: which rows are held out together.
-        known: the names of these columns, for rows that are added to a fitted estimator.
+        others: the target, weights and groups, or the names of their columns.
+        known: the columns of the fit, for rows that are added to it.
     """
-    names = {"target": "y", "weight": "weights", "group": "groups"}
-    given = {"target": y, "weight": weight, "group": group}
+    given = dict(zip(ROLES, others, strict=True))
     if known is not None:
-        names = {role: getattr(known, role) or name for role, name in names.items()}
         given = {r: getattr(known, r) if v is None else v for r, v in given.items()}
     if isinstance(X, str | os.PathLike):
         roles = _named(X, given)
         return open_table(X), roles
-    files, named = open_inputs(estimator, X, None, reset=known is None)
+    files, named = open_inputs(estimator, X, known and known.given, reset=known is None)
     table = files[0].table
     for role, values in given.items():
         if values is not None and not isinstance(values, str):
-            own = getattr(values, "name", None)
-            name = own if known is None and isinstance(own, str) else names[role]
+            own = getattr(values, "name", None) if known is None else getattr(known, role)
+            name = own if isinstance(own, str) else _new_name(ROLES[role], table)
+            if name in table.column_names:
+                raise ValueError(
+                    f"{name!r} was given beside X, and X has a column of this name: leave that "
+                    f"out, or name it, fit(X, target={name!r})."
+                )
             table, given[role] = _attached(table, role, name, values)
     return (LoadedTable(files[0].path, table),), replace(_named(X, given), named=named)
+
+
+def open_known(
+    estimator: BaseEstimator, schema: TableSchema, X: Table, others: tuple[Values, Values, Values]
+) -> tuple[TableFile, ...]:
+    """The files of a table with the columns of a fit, without rows that have no target."""
+    if schema.target is None:
+        raise ValueError(
+            "the model was fitted to numbers, without the name of its target: load it with "
+            "rwf.load, or fit a table by rwf fit."
+        )
+    files, roles = open_training(estimator, X, others, schema)
+    if roles.target != schema.target:
+        raise ValueError(f"the target is {roles.target!r}, and was {schema.target!r} in the fit.")
+    for file in files:
+        require_columns([roles.target], file.schema.names, str(file.path))
+    return tuple(with_targets(file, roles.target) for file in files)
 
 
 def _named(X: Table, given: dict[str, Values]) -> Roles:
@@ -102,10 +121,15 @@ def open_inputs(
     return (LoadedTable(Path("the array"), arrow().table(columns)),), False
 
 
+def _new_name(name: str, table: pyarrow.Table) -> str:
+    """The name, or a longer one that no column has."""
+    return name if name not in table.column_names else _new_name(f"{name}_", table)
+
+
 def _attached(
     table: pyarrow.Table, role: str, name: str, values: ArrayLike
 ) -> tuple[pyarrow.Table, str]:
-    """The table with one more column, and its name, which no other has."""
+    """The table with one more column, and its name."""
     if role == "group":
         column = arrow_column(np.asarray(values))
     else:
@@ -113,6 +137,4 @@ def _attached(
         refuse_what_is_no_number("y" if role == "target" else "sample_weight", numbers)
         column = arrow().array(np.asarray(numbers, dtype=np.float64), from_pandas=True)
     check_consistent_length(table, column)
-    while name in table.column_names:
-        name += "_"
     return table.append_column(name, column), name

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +24,14 @@ from rwf.data.readers import (
     open_rows,
     values_of,
 )
-from rwf.data.rows import Block, check_weights, non_finite
+from rwf.data.rows import Block, check_weights, distinct, non_finite, repeated_share
+from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
+from rwf.fit.cards import no_better
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from rwf.fit.pipeline import FitReport
 
 
 def check_inputs(
@@ -239,7 +245,39 @@ TABLES = (
     "leave it out."
 )
 
+MANY_REPEATED = 0.2  # share of rows with the inputs of another row at which groups are advised
+
 RandomState = int | np.random.RandomState | np.random.Generator | None
+
+
+def warn_if_repeated(rows: Block) -> None:
+    """Warn if many rows have the inputs of another."""
+    # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
+    share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
+    if share > MANY_REPEATED:
+        warnings.warn(
+            f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
+            "rows say little about new inputs, and choices and intervals may be too "
+            "optimistic. If rows belong together, such as those of one site or subject, pass "
+            "groups=, or blocks= for places and times.",
+            RepeatedInputsWarning,
+            stacklevel=_level_outside(),
+        )
+
+
+def warn_if_no_better(report: FitReport) -> None:
+    """Warn if a constant or a straight line predicts as well."""
+    if not report.beats_trivial:
+        said = f"{no_better(report)}. See fit_report_."
+        warnings.warn(said, NoImprovementWarning, stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """The stacklevel at which a warning of the caller shows the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("rwf."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def generator(random_state: RandomState) -> np.random.Generator:

@@ -18,6 +18,7 @@ from rwf.data.holdout import group_parts
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, Mapped, Rows, distinct, sample
 from rwf.data.stream import Stream
+from rwf.fit.cards import report_card
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.groups import GroupScores
 from rwf.fit.metric import choose_metric
@@ -36,9 +37,9 @@ NEIGHBOR_ROWS = 100_000
 """Rows up to which a blend with nearest neighbours is tried by default."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitReport:
-    """What happened during a fit.
+    """What happened during a fit. Printed, it is a few lines.
 
     Args:
         trials: what was tried: evidence per row, iterations, seconds, held-out density.
@@ -78,6 +79,12 @@ class FitReport:
         """Whether the model predicts better than a constant and than a straight line."""
         rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
         return not rivals or self.nll < min(rivals)
+
+    def __repr__(self) -> str:
+        return str(report_card(self))
+
+    def _repr_html_(self) -> str:
+        return report_card(self).html()
 
 
 Fitted = tuple[Model, FitReport]
