@@ -78,7 +78,7 @@ def _of_numbers(regressor: BaseEstimator, where: str) -> TableRegressor:
             "targets: load it in Python with rwf.load, or fit a table by rwf fit."
         )
     found = rwf.TableRegressor()
-    vars(found).update(vars(regressor))
+    found.__dict__.update(vars(regressor))
     columns = tuple(NumberColumn(str(name), "double") for name in names)
     schema = TableSchema(columns, None, given=tuple(map(str, names)))
     found.preparation_ = Preparation(schema, regressor.fit_report_.n_rows)

@@ -211,9 +211,9 @@ class TableRegressor(RWFRegressor):
         files = open_known(self, self.schema_, X, (y, weight, groups))
         return EncodedReader.of(files, self.schema_, targets=True, strict=self.strict)
 
-    def _open(self, X: Table) -> Reader | None:  # type: ignore[override]
+    def _open(self, X: Table) -> Reader | None:
         schema = self.schema_
-        files, _ = open_inputs(self, X, schema.given, reset=False)
+        files = open_inputs(self, X, schema.given)
         return super()._open(EncodedReader.of(files, schema, targets=False, strict=self.strict))
 
     def _table_lines(self) -> Iterator[Line]:

@@ -49,8 +49,8 @@ def open_training(
     if isinstance(X, str | os.PathLike):
         roles = _named(X, given)
         return open_table(X), roles
-    files, named = open_inputs(estimator, X, known and known.given, reset=known is None)
-    table = files[0].table
+    loaded, named = _loaded(estimator, X, None if known is None else known.given)
+    table = loaded.table
     for role, values in given.items():
         if values is not None and not isinstance(values, str):
             own = getattr(values, "name", None) if known is None else getattr(known, role)
@@ -61,7 +61,7 @@ def open_training(
                     f"out, or name it, fit(X, target={name!r})."
                 )
             table, given[role] = _attached(table, role, name, values)
-    return (LoadedTable(files[0].path, table),), replace(_named(X, given), named=named)
+    return (LoadedTable(loaded.path, table),), replace(_named(X, given), named=named)
 
 
 def open_known(
@@ -95,30 +95,38 @@ def _named(X: Table, given: dict[str, Values]) -> Roles:
             f"with the path {what}, the target, weights and groups are names of columns: pass "
             f"fit({what}, target='price')."
         )
-    return Roles(str(names["target"]), names["weight"], names["group"])  # type: ignore[arg-type]
+    return Roles(str(names["target"]), names["weight"], names["group"])
 
 
-def open_inputs(
-    estimator: BaseEstimator, X: Table, given: Sequence[str] | None, *, reset: bool
-) -> tuple[tuple[TableFile, ...], bool]:
-    """The files of a table, and whether its columns have names of the user's.
-
-    ``given`` are the names of the columns of the fit, which those of an array get by their order.
-    """
+def open_inputs(estimator: BaseEstimator, X: Table, given: Sequence[str]) -> tuple[TableFile, ...]:
+    """The files of a table of inputs for a fitted estimator."""
     if isinstance(X, str | os.PathLike):
-        return open_table(X), True
-    if hasattr(X, "to_dataframe") or arrow_table(X) is not None:
-        return open_table(X), True
+        return open_table(X)
+    return (_loaded(estimator, X, given)[0],)
+
+
+def _loaded(
+    estimator: BaseEstimator, X: Table, given: Sequence[str] | None
+) -> tuple[LoadedTable, bool]:
+    """A table in memory, and whether its columns have names of the user's.
+
+    ``given`` are the names of the columns of a fit, which those of an array get by their order.
+    """
+    found = arrow_table(X)
+    if found is not None:
+        return LoadedTable(Path("the dataframe"), found), True
+    if hasattr(X, "to_dataframe"):
+        open_table(X)  # raises an error that says how
     if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
         X = np.asarray(X, dtype=object)  # numbers beside text stay numbers
-    rows = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    rows = validate_data(estimator, X, reset=given is None, dtype=None, ensure_all_finite=False)
     if rows.dtype.kind in "biuf":
         rows = rows.astype(np.float64)
     elif rows.dtype.kind in "Mm":
         rows = rows.astype(f"{rows.dtype.kind}8[us]")
     names = given if given is not None else [f"x{i}" for i in range(rows.shape[1])]
     columns = dict(zip(names, map(arrow_column, rows.T), strict=True))
-    return (LoadedTable(Path("the array"), arrow().table(columns)),), False
+    return LoadedTable(Path("the array"), arrow().table(columns)), False
 
 
 def _new_name(name: str, table: pyarrow.Table) -> str:

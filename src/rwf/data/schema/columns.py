@@ -254,7 +254,8 @@ class TargetEncodedColumn(Categorical):
     ) -> Array:
         codes, _ = self.codes(values, place, strict=strict)
         codes[codes < 0] = len(self.categories)
-        return self.means[-1 if folds is None else folds, codes][:, None]
+        means: Array = self.means[-1 if folds is None else folds, codes][:, None]
+        return means
 
 
 def missing_name(name: str) -> str:

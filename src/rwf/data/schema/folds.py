@@ -97,7 +97,8 @@ def rows_of_fold(
 def _in_fold(folds: IntArray | None, fold: int, held: bool) -> Keep:
     def keep(batch: pyarrow.RecordBatch, row: int) -> BoolArray:
         rows = row + np.arange(batch.num_rows)
-        return ((dealt(rows) if folds is None else folds[rows]) == fold) == held
+        own = dealt(rows) if folds is None else folds[rows]
+        return np.asarray((own == fold) == held)
 
     return keep
 

@@ -15,7 +15,6 @@ from rwf.data.readers.files import TableFile
 from rwf.data.readers.table import Place
 from rwf.data.schema.columns import (
     CategoryColumn,
-    Column,
     DateColumn,
     NumberColumn,
     TargetEncodedColumn,
@@ -143,6 +142,6 @@ def _dated(column: DateColumn) -> str:
     return f"{column.name} (days{f', cycle of the {cycles}' if cycles else ''})"
 
 
-def _filled(column: Column) -> str:
+def _filled(column: NumberColumn | CategoryColumn | TargetEncodedColumn) -> str:
     marked = ", marked" if missing_name(column.name) in column.names else ""
     return f"{column.name} ({column.gaps:,}: {column.imputed}{marked})"
