@@ -216,6 +216,30 @@ def test_times_and_dates_with_gaps(tmp_path):
         encoded(pd.DataFrame({"when": ["2020-01-02", "soon"], "clock": [None, None]}), schema)
 
 
+def test_text_among_numbers_of_a_file_is_missing(tmp_path):
+    cells = ["1.5", "?", " -2e1", "3", "+.5", *map(str, range(9))]
+    lines = [
+        "x,code,price",
+        *(f"{cell},{'x1' if i % 3 else '007'},{i}" for i, cell in enumerate(cells)),
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    found = learned(tmp_path / "rows.csv")
+    column, code = found.schema.columns
+    assert (column.gaps, column.indicated, code.categories) == (1, True, ("007", "x1"))
+    values = encoded(tmp_path / "rows.csv", found.schema)
+    known = np.array([1.5, -20.0, 3.0, 0.5, *range(9)])
+    assert_array_equal(np.delete(values[:, 0], 1), known)
+    assert values[1, 0] == np.median(known)
+    assert_array_equal(values[:, 1], np.arange(14) == 1)
+    assert_array_equal(
+        encoded(pd.DataFrame({"x": [7], "code": ["x1"]}), found.schema)[0, :2], [7, 0]
+    )
+    with pytest.raises(ValueError, match="column 'x': text among numbers"):
+        learned(tmp_path / "rows.csv", strict=True)
+    with pytest.raises(ValueError, match="column 'x': a missing value"):
+        encoded(tmp_path / "rows.csv", found.schema, strict=True)
+
+
 def many_towns(n=400):
     rows = frame(n)
     towns = np.random.default_rng(5).integers(0, 40, n)

@@ -24,6 +24,7 @@ from rwf.data.schema import (
     Preparation,
     Roles,
     TableSchema,
+    TargetEncodedColumn,
     first_copies,
     learn_schema,
 )
@@ -189,7 +190,8 @@ class TableRegressor(RWFRegressor):
         files, roles = open_training(self, X, (y, weight, groups))
         roles = replace(roles, features=features, categorical=self.categorical)
         reader = self.learn_columns(files, roles)
-        plain = replace(reader, learning=False).read_if_small()
+        by_target = bool(reader.schema.of_kind(TargetEncodedColumn))  # differently in every fold
+        plain = (replace(reader, learning=False) if by_target else reader).read_if_small()
         repeated = 0 if plain is None else len(plain) - len(np.unique(first_copies(plain)))
         self.preparation_ = replace(self.preparation_, repeated=repeated)
         return reader
@@ -231,7 +233,6 @@ class TableRegressor(RWFRegressor):
         """
         if hasattr(self, "model_"):
             return super().partial_fit(self._known(X, y, sample_weight))
-        self._config()
         return super().partial_fit(self._learn(X, y, sample_weight))
 
     def merge(self, other: Self) -> Self:

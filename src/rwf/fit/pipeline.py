@@ -154,7 +154,8 @@ def fit_stream(
     rows = Mapped(Stream(reader, state.n_rows, progress, checkpoint), state.units.rows)
     watch.seconds = dict(state.seconds)
     try:
-        found = condition(state.learned, task, rows, state.n_rows, watch)
+        small = reader.read_if_small()  # blended with neighbours as the same rows in an array
+        found = condition(state.learned, task, rows, state.n_rows, watch, small)
     except KeyboardInterrupt:
         if checkpoint is not None:
             checkpoint.flush()

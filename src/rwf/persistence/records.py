@@ -9,6 +9,7 @@ from rwf.data.schema import (
     DateColumn,
     NumberColumn,
     Preparation,
+    SpelledColumn,
     TableSchema,
     TargetEncodedColumn,
 )
@@ -106,7 +107,8 @@ PRIORS = (
 LEARNED = (LearnedFeatures, LearnedLattice)
 REPORTS = (Trial, GroupScores, FitReport, Score, Scores)
 TABLES = (
-    NumberColumn, DateColumn, CategoryColumn, TargetEncodedColumn, TableSchema, Preparation,
+    NumberColumn, SpelledColumn, DateColumn, CategoryColumn, TargetEncodedColumn, TableSchema,
+    Preparation,
 )  # fmt: skip
 
 MODEL_FILE = Registry(

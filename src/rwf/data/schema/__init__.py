@@ -5,6 +5,7 @@ from rwf.data.schema.columns import (
     Column,
     DateColumn,
     NumberColumn,
+    SpelledColumn,
     TargetEncodedColumn,
 )
 from rwf.data.schema.encoded import EncodedReader
@@ -22,6 +23,7 @@ __all__ = [
     "NumberColumn",
     "Preparation",
     "Roles",
+    "SpelledColumn",
     "TableSchema",
     "TargetEncodedColumn",
     "dealt",

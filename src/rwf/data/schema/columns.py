@@ -15,6 +15,7 @@ from rwf.data.readers.base import listed
 from rwf.data.readers.files import arrow, is_number, values_in
 from rwf.data.readers.table import Place
 from rwf.data.schema.dates import days_in, is_date, is_text, phases
+from rwf.data.schema.text import as_strings, missing_strings, spelled_numbers
 from rwf.errors import UnknownCategoryWarning
 
 if TYPE_CHECKING:
@@ -117,6 +118,17 @@ class NumberColumn(Column):
             self._refuse(missing, place, "a missing value")
         parts = self._parts(np.where(missing, self.fill, numbers))
         return np.column_stack([parts, missing]) if self.indicated else parts
+
+
+@dataclass(frozen=True)
+class SpelledColumn(NumberColumn):
+    """A column of numbers in a file without types; other text in it, such as ?, is missing."""
+
+    as_text: ClassVar[bool] = True
+    takes: ClassVar[tuple[Kind, ...]] = ("number", "text", "nothing")
+
+    def _numbers(self, values: pyarrow.Array, place: Place) -> Array:
+        return spelled_numbers(as_strings(values, self.name))
 
 
 @dataclass(frozen=True)
@@ -261,20 +273,3 @@ class TargetEncodedColumn(Categorical):
 def missing_name(name: str) -> str:
     """The name of the column that says where values of another are missing."""
     return f"{name} is missing"
-
-
-def as_strings(values: pyarrow.Array, name: str) -> pyarrow.Array:
-    """The column of this name as strings."""
-    strings = values.cast(arrow().string())
-    try:
-        strings.validate(full=True)
-    except arrow().ArrowInvalid as error:
-        raise ValueError(f"the text of column {name!r} cannot be read: {error}") from None
-    return strings
-
-
-def missing_strings(strings: pyarrow.Array) -> BoolArray:
-    """Which strings are missing, or empty, as they are in a CSV file, shape (n,)."""
-    empty = arrow("compute").equal(strings, "").fill_null(True)
-    found: BoolArray = empty.to_numpy(zero_copy_only=False).astype(bool)
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -12,17 +12,14 @@ from rwf._types import Array, BoolArray
 from rwf.data.readers.files import arrow, values_in
 from rwf.data.readers.table import Place
 from rwf.data.scaling import LARGEST_INPUT
-from rwf.data.schema.columns import (
-    CategoryColumn,
-    DateColumn,
-    NumberColumn,
-    as_strings,
-    missing_strings,
-)
+from rwf.data.schema.columns import CategoryColumn, DateColumn, NumberColumn, SpelledColumn
 from rwf.data.schema.dates import cycles_in, days_in
+from rwf.data.schema.text import as_strings, missing_strings, spelled_numbers
 
 if TYPE_CHECKING:
     import pyarrow
+
+AnyColumn: TypeAlias = NumberColumn | SpelledColumn | DateColumn | CategoryColumn
 
 INDICATED = 0.01  # share of missing values at which a column says where they are
 IDENTIFIES = 0.5  # categories per row at which text is an identifier, or prose
@@ -92,7 +89,7 @@ class ColumnCounts(ABC):
         """Why the column is left out; empty if it is not."""
 
     @abstractmethod
-    def column(self, numbers: Array, y: Array) -> NumberColumn | DateColumn | CategoryColumn:
+    def column(self, numbers: Array, y: Array) -> AnyColumn:
         """The column, by a sample of its numbers and of the target."""
 
     @property
@@ -148,9 +145,26 @@ class NumberCounts(ColumnCounts):
         known = numbers[np.isfinite(numbers)]
         return float(np.median(known)) if len(known) else float(np.clip(0, self._low, self._high))
 
-    def column(self, numbers: Array, y: Array) -> NumberColumn | DateColumn | CategoryColumn:
+    def column(self, numbers: Array, y: Array) -> AnyColumn:
         fill = self._fill(numbers)
         return NumberColumn(self.name, self.dtype, fill, self.gaps, self.indicated)
+
+
+class SpelledCounts(NumberCounts):
+    """Of a column of numbers with other text among them."""
+
+    as_text: ClassVar[bool] = True
+
+    @property
+    def repair(self) -> str:
+        return "text among numbers, which counts as missing"
+
+    def _numbers(self, values: pyarrow.Array, place: Place) -> Array:
+        return spelled_numbers(as_strings(values, self.name))
+
+    def column(self, numbers: Array, y: Array) -> AnyColumn:
+        fill = self._fill(numbers)
+        return SpelledColumn(self.name, self.dtype, fill, self.gaps, self.indicated)
 
 
 class DateCounts(NumberCounts):
@@ -171,7 +185,7 @@ class DateCounts(NumberCounts):
                 f"column as categories: categorical=[{self.name!r}], or --categorical."
             ) from None
 
-    def column(self, numbers: Array, y: Array) -> NumberColumn | DateColumn | CategoryColumn:
+    def column(self, numbers: Array, y: Array) -> AnyColumn:
         fill, cycles = self._fill(numbers), cycles_in(numbers, y)
         return DateColumn(self.name, self.dtype, fill, self.gaps, self.indicated, cycles)
 
@@ -212,7 +226,7 @@ class TextCounts(ColumnCounts):
         many = self.wide and count > IDENTIFIES * known
         return "another text in almost every row" if many or count > MOST_CATEGORIES else ""
 
-    def column(self, numbers: Array, y: Array) -> NumberColumn | DateColumn | CategoryColumn:
+    def column(self, numbers: Array, y: Array) -> AnyColumn:
         top = min(self._seen, key=lambda category: (-self._seen[category], category))
         categories = tuple(sorted(self._seen))
         return CategoryColumn(self.name, self.dtype, categories, top, self.gaps, self.indicated)

@@ -17,25 +17,28 @@ from rwf.data.readers.base import checked, inputs_among, listed, require_columns
 from rwf.data.readers.files import TableFile, errors_name, values_in
 from rwf.data.readers.table import Place
 from rwf.data.scaling import LARGEST_TARGET
-from rwf.data.schema.columns import as_strings, kind_of
+from rwf.data.schema.columns import Kind, kind_of
 from rwf.data.schema.counts import (
     ColumnCounts,
     DateCounts,
     NumberCounts,
     Sample,
+    SpelledCounts,
     TextCounts,
     gaps_at,
     refuse_beyond,
 )
-from rwf.data.schema.dates import reads_as_dates
+from rwf.data.schema.dates import is_text, reads_as_dates
 from rwf.data.schema.folds import with_targets
 from rwf.data.schema.table import Preparation, TableSchema
 from rwf.data.schema.target_encoding import encode_by_target
+from rwf.data.schema.text import as_strings, missing_strings, spelled_numbers
 from rwf.errors import NoSuchColumnError
 
 if TYPE_CHECKING:
     import pyarrow
 
+MOSTLY = 0.9  # share of numbers in text that is one of numbers
 MAX_ONE_HOT = 20  # categories up to which a column is one-hot encoded
 
 
@@ -128,19 +131,30 @@ def _begun(file: TableFile, name: str, roles: Roles, max_one_hot: int) -> Column
     """The counts of a column before any row; or why it cannot be used."""
     dtype = file.schema.field(name).type
     kind = kind_of(dtype)
-    if name in roles.categorical or (kind == "text" and not _holds_dates(file, name)):
+    if kind == "text" and name not in roles.categorical:
+        kind = _kind_of_text(file, name)
+    if kind == "text" or name in roles.categorical:
         return TextCounts(name, str(dtype), max_one_hot)
-    if kind in ("date", "text"):
+    if kind == "date":
         return DateCounts(name, str(dtype))
+    if kind == "number" and is_text(dtype):
+        return SpelledCounts(name, str(dtype))
     if kind == "other":
         return f"it holds {dtype}, which is neither numbers, text nor dates"
     return NumberCounts(name, str(dtype))
 
 
-def _holds_dates(file: TableFile, name: str) -> bool:
-    """Whether a column of text begins with dates."""
+def _kind_of_text(file: TableFile, name: str) -> Kind:
+    """What a column of text begins with; numbers only where a file has no types."""
     batch = next(iter(file.batches([name], 0, [name])), None)
-    return batch is not None and reads_as_dates(as_strings(batch.column(name), name))
+    if batch is None:
+        return "text"
+    text = as_strings(batch.column(name), name)
+    if reads_as_dates(text):
+        return "date"
+    known = ~missing_strings(text)
+    spelled = known.any() and np.isfinite(spelled_numbers(text))[known].mean() >= MOSTLY
+    return "number" if spelled and not file.typed else "text"
 
 
 @dataclass

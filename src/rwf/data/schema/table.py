@@ -17,6 +17,7 @@ from rwf.data.schema.columns import (
     CategoryColumn,
     DateColumn,
     NumberColumn,
+    SpelledColumn,
     TargetEncodedColumn,
     kind_of,
     missing_name,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 class TableSchema:
     """Which columns of a table a model takes, in which order, and how they become numbers."""
 
-    columns: tuple[NumberColumn | DateColumn | CategoryColumn | TargetEncodedColumn, ...]
+    columns: tuple[
+        NumberColumn | SpelledColumn | DateColumn | CategoryColumn | TargetEncodedColumn, ...
+    ]
     target: str | None  # the column of y; None if it is not known
     weight: str | None = None  # the column that says how many times a row counts
     group: str | None = None  # the column of groups, which are held out together; no input
@@ -108,7 +111,10 @@ class Preparation:
         schema, columns = self.schema, self.schema.columns
         yield "rows", self._rows()
         yield "inputs", f"{len(columns)} columns become {len(schema.names)}"
-        yield "numbers", _some([f"{name}" for name in schema.of_kind(NumberColumn)])
+        yield (
+            "numbers",
+            _some([c.name for c in columns if type(c) in (NumberColumn, SpelledColumn)]),
+        )
         yield "dates", _some([_dated(c) for c in columns if type(c) is DateColumn])
         few = [f"{c.name} ({len(c.categories)})" for c in columns if type(c) is CategoryColumn]
         yield "one-hot", _some(few)
