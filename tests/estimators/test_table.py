@@ -184,7 +184,9 @@ def test_copies_of_a_row_are_said_and_held_out_together():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.uniform(2, 9, 60), "y": rng.normal(5, 2, 60)})  # nothing to learn
     often = pd.concat([rows] * 4)
-    model = TableRegressor(**QUICK).fit(often, target="y")
+    with pytest.warns(rwf.NoImprovementWarning) as caught:
+        model = TableRegressor(**QUICK).fit(often, target="y")
+    assert caught[0].filename == __file__
     assert model.preparation_.repeated == 180
     assert "180 repeat another exactly" in str(model.preparation_)
     assert model.validate(often).scores_.n_rows == 48
