@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
+LISTED = 20  # categories that are listed
+
 
 @dataclass(frozen=True)
 class ColumnLine:
@@ -83,5 +85,7 @@ def _changed(model: TableRegressor) -> dict[str, str]:
 
 
 def _line(column: Column) -> ColumnLine:
-    categories = ", ".join(getattr(column, "categories", ()))
+    known = getattr(column, "categories", ())
+    more = [f"and {len(known) - LISTED} more"] if len(known) > LISTED else []
+    categories = ", ".join([*known[:LISTED], *more])
     return ColumnLine(column.name, column.dtype, categories, column.imputed)
