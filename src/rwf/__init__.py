@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from rwf.estimators.fourier import RFFRegressor
     from rwf.estimators.regressor import RWFRegressor
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
     from rwf.estimators.transformers import RandomFourierFeatures, RandomWaveletFeatures
     from rwf.integrations import maps as maps
     from rwf.integrations.maps import MapModel
@@ -78,8 +78,8 @@ _HOMES = {
     "Box": "rwf.wavelets.measure",
     "Hull": "rwf.wavelets.measure",
     "load": "rwf.persistence",
-    "TableModel": "rwf.estimators.table",
     "MapModel": "rwf.integrations.maps",
+    "TableRegressor": "rwf.estimators.table",
     "required_features": "rwf.theory",
     "stationarity_index": "rwf.theory",
     "NotPositiveDefiniteError": "rwf.errors",
@@ -119,7 +119,7 @@ __all__ = [
     "RandomWaveletFeatures",
     "Rows",
     "SpikeSlab",
-    "TableModel",
+    "TableRegressor",
     "WaveletKernel",
     "load",
     "required_features",

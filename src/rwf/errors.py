@@ -42,7 +42,7 @@ class DamagedCheckpointWarning(UserWarning):
 
 
 class UnknownCategoryWarning(UserWarning):
-    """A category was not in the training data, and is encoded as zeros."""
+    """A category was not in the training data: it is encoded as zeros, or the mean target."""
 
 
 class NoAtomsNearbyWarning(UserWarning):

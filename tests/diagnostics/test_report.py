@@ -15,7 +15,6 @@ import pytest
 import rwf
 from rwf.diagnostics.report.page import make_page, write_report
 from rwf.diagnostics.report.style import STYLE
-from rwf.estimators.table import TableModel
 
 EVIL = "<script>alert('1')</script>"
 VOID = {"meta", "img", "br", "link", "input"}
@@ -41,8 +40,8 @@ def evil(n=80):
 def page(kind):
     frame = evil() if kind == "evil" else table(int(kind))
     prior = {"1": "multiscale", "2": "multiscale"}.get(kind, "nystrom")
-    quick = rwf.RWFRegressor(30, prior=prior, max_iter=3, n_restarts=1, random_state=0)
-    model = TableModel.fit(frame, "y", regressor=quick).validate(frame)
+    quick = rwf.TableRegressor(30, prior=prior, max_iter=3, n_restarts=1, random_state=0)
+    model = quick.fit(frame, target="y").validate(frame)
     return make_page(model, frame, "model & co.rwf").html
 
 
@@ -184,8 +183,8 @@ def test_what_users_write_is_shown_and_never_markup():
 
 def test_few_rows_are_enough_for_a_page(tmp_path):
     frame = table(1)
-    quick = rwf.RWFRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
-    model = TableModel.fit(frame, "y", regressor=quick)
+    quick = rwf.TableRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
+    model = quick.fit(frame, target="y")
     found = write_report(model, frame[:1], tmp_path / "one.html", "one")
     assert found.n_rows == 1
     Outline((tmp_path / "one.html").read_text(encoding="utf-8"))
@@ -193,11 +192,11 @@ def test_few_rows_are_enough_for_a_page(tmp_path):
 
 def test_a_report_that_fails_leaves_the_old_one(tmp_path):
     frame = table(1)
-    quick = rwf.RWFRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
-    model = TableModel.fit(frame, "y", regressor=quick)
+    quick = rwf.TableRegressor(20, prior="nystrom", max_iter=3, n_restarts=0, random_state=0)
+    model = quick.fit(frame, target="y")
     path = tmp_path / "page.html"
     path.write_text("old")
-    frame.loc[3, "y"] = np.nan
+    frame.loc[3, "x0"] = np.inf
     with pytest.raises(ValueError, match="row 3"):
         write_report(model, frame, path, "page")
     assert path.read_text() == "old"

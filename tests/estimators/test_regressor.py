@@ -460,12 +460,21 @@ def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data,
 
 def test_noise_gets_a_warning_and_a_signal_does_not(data, rng):
     X, y = data
-    with pytest.warns(NoImprovementWarning, match="no better than a trivial one") as caught:
+    with pytest.warns(NoImprovementWarning, match="no better than a .* learning failed") as caught:
         RWFRegressor(60, random_state=0).fit(X, rng.normal(size=120))
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RWFRegressor(60, random_state=0).fit(X, y)
+
+
+def test_a_linear_signal_is_called_so(rng):
+    X = rng.normal(3.0, 2.0, (200, 4))
+    y = X @ [1.0, -2.0, 3.0, 0.5] + 0.3 * rng.normal(size=200)
+    quick = RWFRegressor(60, n_restarts=0, max_iter=20, random_state=0)
+    with pytest.warns(NoImprovementWarning, match="y is about linear in the inputs") as caught:
+        assert quick.fit(X, y).score(X, y) > 0.99
+    assert "failed" not in str(caught[0].message)
 
 
 def test_the_prior_is_chosen_by_the_inputs_and_by_what_is_asked_for(data):

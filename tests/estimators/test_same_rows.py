@@ -59,3 +59,9 @@ def test_neighbors_are_blended_in_for_files_too(sources, alone, monkeypatch):
     expected = predictions(sources["array"])
     assert_allclose(predictions(sources["CSV"]), expected, rtol=1e-10)
     assert np.abs(expected[0] - alone[0]).max() > 1e-3
+
+
+def test_neighbors_are_blended_in_where_a_checkpoint_is_kept(sources, monkeypatch, tmp_path):
+    monkeypatch.setattr(pipeline, "NEIGHBORS", 4)
+    model = RWFRegressor(**QUICK).fit(*sources["array"], checkpoint=tmp_path / "fit.checkpoint")
+    assert model.model_.keeps_rows

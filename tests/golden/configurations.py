@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import rwf
-from rwf import RandomFeatures, RFFRegressor, RWFRegressor, TableModel
+from rwf import RandomFeatures, RFFRegressor, RWFRegressor, TableRegressor
 
 Data = tuple[np.ndarray, np.ndarray]
 QUICK = {"max_iter": 15, "n_restarts": 1, "random_state": 0}
@@ -104,9 +104,9 @@ def categories() -> dict[str, list[float]]:
         kind=np.array(["red", "green", "blue"])[np.arange(len(X)) % 3], y=y
     )
     frame["y"] += frame["kind"].map({"red": 1.0, "green": -1.0, "blue": 0.0})
-    model = TableModel.fit(frame, "y", regressor=RWFRegressor(**QUICK))
+    model = TableRegressor(**QUICK).fit(frame, target="y")
     mean, std = model.predict(frame.iloc[::40], return_std=True)
-    evidence = model.regressor.log_marginal_likelihood()
+    evidence = model.log_marginal_likelihood()
     return {"mean": mean.tolist(), "std": std.tolist(), "evidence": [evidence]}
 
 

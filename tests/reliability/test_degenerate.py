@@ -177,8 +177,23 @@ BAD_INPUTS = {
     ),
     "text": (
         lambda: (pd.DataFrame({"a": Y, "town": ["Bern"] * 20}), Y),
-        "column 1 \\('town'\\) of X holds text, such as 'Bern' in row 0.*OneHotEncoder",
+        "column 1 \\('town'\\) of X holds text, such as 'Bern' in row 0.*rwf.TableRegressor",
     ),
+    "dates": (
+        lambda: (X.astype("datetime64[ns]"), Y),
+        r"X holds dates \(datetime64\[ns\]\).*rwf.TableRegressor",
+    ),
+    "dates in a frame": (
+        lambda: (pd.DataFrame({"a": Y, "day": pd.date_range("2020-01-01", periods=20)}), Y),
+        "column 'day' of X holds dates.*rwf.TableRegressor",
+    ),
+    "dates beside their target": (
+        lambda: (pd.DataFrame({"a": Y, "day": pd.date_range("2020-01-01", periods=20)}), "a"),
+        "column 'day' of X holds dates.*rwf.TableRegressor",
+    ),
+    "text in y": (lambda: (X, ["dear"] * 20), "y holds text, such as 'dear'.*TableRegressor"),
+    "text in one y": (lambda: (X, [1.0] * 19 + ["?"]), r"y holds text, such as '(\?|1.0)'"),
+    "dates in y": (lambda: (X, Y.astype("datetime64[D]")), r"y holds dates \(datetime64\[D\]\)"),
     "nan in y": (lambda: (X, np.where(Y == 7, np.nan, Y)), "y contains NaN in row 7"),
     "lengths": (lambda: (X, Y[:-1]), "X has 20 rows and y has 19"),
     "no rows": (lambda: (X[:0], Y[:0]), "0 sample"),

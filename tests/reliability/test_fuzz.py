@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rwf
-from rwf import TableModel, cli
+from rwf import TableRegressor, cli
 from rwf.data.readers import open_table
-from rwf.data.schema import EncodedReader, learn_schema
+from rwf.data.schema import EncodedReader, Roles, learn_schema
 from rwf.errors import ModelFileError
 from rwf.persistence.file import DIGEST, PREFIX
 
@@ -68,9 +68,9 @@ def home(tmp_path_factory):
     frame = table()
     frame.to_csv(folder / "good.csv", index=False)
     frame.to_parquet(folder / "good.parquet", row_group_size=15)
-    quick = rwf.RWFRegressor(8, max_iter=1, n_restarts=0, random_state=0)
+    quick = TableRegressor(8, max_iter=1, n_restarts=0, random_state=0)
     with warnings.catch_warnings(action="ignore"):
-        TableModel.fit(frame, "y", regressor=quick).save(folder / "good.rwf")
+        quick.fit(frame, target="y").save(folder / "good.rwf")
     return folder
 
 
@@ -182,14 +182,17 @@ class Case:
 def read_everything(path, schema, rng):
     """Learn a schema from a table, or take the model's, and read all rows by it."""
     if rng.uniform() < 0.5:
-        missing = "impute" if rng.uniform() < 0.5 else "error"
         features = None if rng.uniform() < 0.5 else ["colour", "a"]
         weight = "b" if rng.uniform() < 0.2 else None
-        found = learn_schema(open_table(path), "y", features, weight, missing)
-        reader = EncodedReader.of(path, found, targets=True)
+        declared = ["a"] if rng.uniform() < 0.2 else []
+        roles = Roles("y", weight, features=features, categorical=declared)
+        found, files = learn_schema(
+            open_table(path), roles, strict=rng.uniform() < 0.3, max_one_hot=2
+        )
+        reader = EncodedReader.of(files, found.schema, targets=True, learning=True)
     else:
-        unknown = "zeros" if rng.uniform() < 0.5 else "error"
-        reader = EncodedReader.of(path, schema, targets=rng.uniform() < 0.5, unknown=unknown)
+        options = {"targets": rng.uniform() < 0.5, "strict": rng.uniform() < 0.5}
+        reader = EncodedReader.of(open_table(path), schema, **options)
     for block in reader.read():
         assert np.isfinite(block.X).all()
         assert block.X.shape[1] == reader.n_inputs
@@ -197,7 +200,7 @@ def read_everything(path, schema, rng):
 
 
 def test_csv_files_give_rows_or_documented_errors(home):
-    good, schema = (home / "good.csv").read_bytes(), rwf.load(home / "good.rwf").schema
+    good, schema = (home / "good.csv").read_bytes(), rwf.load(home / "good.rwf").schema_
     for number in range(count(2400)):
         rng = np.random.default_rng([1, number])
         make = (mutated, with_other_cells, lambda _, rng: made_up(rng))[number % 3]
@@ -212,7 +215,7 @@ def test_csv_files_give_rows_or_documented_errors(home):
 
 
 def test_parquet_files_give_rows_or_documented_errors(home):
-    good, schema = (home / "good.parquet").read_bytes(), rwf.load(home / "good.rwf").schema
+    good, schema = (home / "good.parquet").read_bytes(), rwf.load(home / "good.rwf").schema_
     path = home / "case.parquet"
     for number in range(count(1600)):
         rng = np.random.default_rng([2, number])
@@ -283,7 +286,7 @@ def test_model_files_are_loaded_or_refused(home):
         model = None
         with Case(number, content[:2000], (ModelFileError,)):
             model = rwf.load(path)
-        if isinstance(model, TableModel) and rng.uniform() < 0.2:
+        if isinstance(model, TableRegressor) and rng.uniform() < 0.2:
             with Case(number, content[:2000]), np.errstate(all="ignore"), quiet():
                 model.predict(frame)
 

@@ -24,7 +24,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import rwf
-from rwf import RFFRegressor, RWFRegressor, TableModel, cli
+from rwf import RFFRegressor, RWFRegressor, TableRegressor, cli
 from rwf.data import stream
 from rwf.fit import pipeline as fitting
 from rwf.persistence import checkpoint as checkpoints
@@ -45,7 +45,7 @@ def table(n=120):
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.rwf"
-    TableModel.fit(table(), "price", regressor=RWFRegressor(**QUICK)).save(path)
+    TableRegressor(**QUICK).fit(table(), target="price").save(path)
     return path
 
 

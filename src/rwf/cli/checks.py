@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from sklearn.base import BaseEstimator
+
+    from rwf.estimators.regressor import RWFRegressor
+    from rwf.estimators.table import TableRegressor
     from rwf.integrations.maps import MapModel
+
+
+OF_TABLES = ("categorical", "max_one_hot", "strict", "preparation_", "scores_")
+"""Parameters and attributes of a TableRegressor that a regressor of numbers does not have."""
 
 
 class UsageError(ValueError):
@@ -51,10 +58,9 @@ def _suggestion(path: Path) -> str:
     return f" Did you mean {str(folder / close[0])!r}?" if close else ""
 
 
-def load_model(path: Path, *, maps: bool = False) -> TableModel:
+def load_model(path: Path, *, maps: bool = False) -> TableRegressor:
     """Load the model of a table, or of a map, whose columns are not those of a table."""
     import rwf
-    from rwf.estimators.table import TableModel
 
     if not path.is_file():
         raise UsageError(f"there is no model file {str(path)!r}.{_suggestion(path)}")
@@ -66,7 +72,30 @@ def load_model(path: Path, *, maps: bool = False) -> TableModel:
                 "or update it in Python."
             )
         found = found.regressor
-    return found if isinstance(found, TableModel) else TableModel.of(found, str(path))
+    return found if isinstance(found, rwf.TableRegressor) else _of_numbers(found, str(path))
+
+
+def _of_numbers(regressor: BaseEstimator, where: str) -> TableRegressor:
+    """A regressor that was not fitted to a table, if it knows its columns by name."""
+    import rwf
+    from rwf.data.schema import NumberColumn, Preparation, TableSchema
+
+    names = getattr(regressor, "feature_names_in_", None)
+    if (
+        not isinstance(regressor, rwf.RWFRegressor)
+        or names is None
+        or regressor.model_.n_outputs > 1
+    ):
+        raise ValueError(
+            f"{where} is an RFFRegressor, or was fitted to arrays without names or to several "
+            "targets: load it in Python with rwf.load, or fit a table by rwf fit."
+        )
+    found = rwf.TableRegressor()
+    found.__dict__.update(vars(regressor))
+    columns = tuple(NumberColumn(str(name), "double") for name in names)
+    schema = TableSchema(columns, None, given=tuple(map(str, names)))
+    found.preparation_ = Preparation(schema, regressor.fit_report_.n_rows)
+    return found
 
 
 def load_map(path: Path) -> MapModel:
@@ -77,7 +106,23 @@ def load_map(path: Path) -> MapModel:
     if isinstance(found, rwf.MapModel):
         return found
     table = load_model(path)
-    return rwf.MapModel.of(table.regressor, table.schema.target or "y")
+    return rwf.MapModel.of(_on_numbers(table), table.schema_.target or "y")
+
+
+def _on_numbers(table: TableRegressor) -> RWFRegressor:
+    """The same model as a regressor of numbers, if all columns are numbers."""
+    import rwf
+    from rwf.data.schema import NumberColumn
+
+    other = [c.name for c in table.schema_.columns if not isinstance(c, NumberColumn)]
+    if other:
+        raise ValueError(
+            f"the columns {', '.join(map(repr, other))} are no plain numbers, as those of a raster "
+            "are: leave them out of the fit by --features."
+        )
+    found = rwf.RWFRegressor()
+    found.__dict__.update({k: v for k, v in vars(table).items() if k not in OF_TABLES})
+    return found
 
 
 def names_in(text: str | None) -> list[str] | None:

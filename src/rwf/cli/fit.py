@@ -21,7 +21,7 @@ from rwf.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
 
 
 KEEPS_ROWS = "with all its rows, for the nearest-neighbour GP (--neighbors none leaves them out)"
@@ -44,10 +44,17 @@ def fit(
             "that scores are those of new groups."
         ),
     ] = None,
-    missing: Annotated[
-        Literal["error", "impute"],
-        typer.Option(help="Missing inputs: an error, or the median or most frequent category."),
-    ] = "error",
+    categorical: Annotated[
+        str | None, typer.Option(help="Columns of numbers that are categories, a,b,c.")
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse a table with dates, gaps, many categories or rows without a target, and "
+            "list all of them.",
+        ),
+    ] = False,
     validate: Annotated[
         Literal["holdout", "cv", "none"],
         typer.Option(help="Scores from a fifth of the rows, from five folds, or none."),
@@ -80,19 +87,20 @@ def fit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a table, and print its scores on held-out rows.
+    """Fit a model to a table, and print what was done with it and scores on held-out rows.
 
-    Categorical columns are one-hot encoded. Interrupted by Ctrl-C, a long fit leaves
+    Dates, categories and missing values become numbers. Interrupted by Ctrl-C, a long fit leaves
     OUT.checkpoint, from which the same command continues.
     """
     check_input(data)
     check_output(out, force=force, inputs=[data])
-    from rwf import RWFRegressor
-    from rwf.estimators.table import TableModel
+    from rwf import TableRegressor
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
-    regressor = RWFRegressor(
+    model = TableRegressor(
         n_components,
+        categorical=tuple(names_in(categorical) or ()),
+        strict=strict,
         prior=prior,
         neighbors=neighbors_in(neighbors),
         n_restarts=n_restarts,
@@ -103,21 +111,20 @@ def fit(
     begun, saved = time.perf_counter(), False
     try:
         with warnings_shown():
-            model = TableModel.fit(
+            model.fit(
                 data,
-                target,
-                features=names_in(features),
-                weight=weights,
+                target=target,
+                sample_weight=weights,
                 groups=groups,
-                missing=missing,
-                regressor=regressor,
-                checkpoint=checkpoint,
+                features=names_in(features),
+                checkpoint=None if groups else checkpoint,
             )
             _save(model, out)
             saved = True
             if validate != "none":
-                model.regressor.set_params(verbose=int(not quiet))
-                model.validate(data, "cross-validation" if validate == "cv" else "hold-out")
+                model.set_params(verbose=int(not quiet))
+                method = "cross-validation" if validate == "cv" else "hold-out"
+                model.validate(data, method=method)  # type: ignore[arg-type]
                 _save(model, out)
     except KeyboardInterrupt:
         typer.echo(f"rwf: interrupted. {_left_behind(out, checkpoint, saved)}", err=True)
@@ -126,8 +133,8 @@ def fit(
     print_result(as_json, _described(model, out, seconds), *_parts(model, out, seconds))
 
 
-def _save(model: "TableModel", out: Path) -> None:
-    model.regressor.set_params(verbose=0)  # a loaded model is quiet
+def _save(model: "TableRegressor", out: Path) -> None:
+    model.set_params(verbose=0)  # a loaded model is quiet
     model.save(out, include_rows=True)
 
 
@@ -139,41 +146,44 @@ def _left_behind(out: Path, checkpoint: Path, saved: bool) -> str:
     return "Nothing was written."
 
 
-def _described(model: "TableModel", out: Path, seconds: float) -> dict[str, object]:
-    report = model.regressor.fit_report_
+def _described(model: "TableRegressor", out: Path, seconds: float) -> dict[str, object]:
+    report = model.fit_report_
     return {
         "out": str(out),
-        "target": model.schema.target,
-        "columns": [asdict(column) for column in model.schema.columns],
+        "target": model.schema_.target,
+        "columns": [asdict(column) for column in model.schema_.columns],
+        "preparation": dict(model.preparation_.lines),
         "rows": report.n_rows,
         "features": report.n_features,
         "solver": report.solver,
-        "keeps_rows": model.keeps_rows,
+        "keeps_rows": model.model_.keeps_rows,
         "seconds": seconds,
         "stages": report.seconds,
         "leave_one_out_nll": report.nll,
-        "scores": None if model.scores is None else asdict(model.scores),
+        "scores": None if model.scores_ is None else asdict(model.scores_),
         "group_scores": None if report.group_scores is None else asdict(report.group_scores),
     }
 
 
-def _parts(model: "TableModel", out: Path, seconds: float) -> tuple[object, ...]:
-    report, by_group = model.regressor.fit_report_, []
+def _parts(model: "TableRegressor", out: Path, seconds: float) -> tuple[object, ...]:
+    report, by_group = model.fit_report_, []
     if report.group_scores is not None:
         by_group.append(group_table(report.group_scores))
-    if model.scores is not None:
-        table = scores_table(model.scores)
+    if model.scores_ is not None:
+        table = scores_table(model.scores_)
     else:
         table = table_of("leave-one-out, on the rows of the fit", "predictor", "NLL")
         nll = {"model": report.nll, "constant": report.constant_nll, "linear": report.linear_nll}
         for name, value in nll.items():
             table.add_row(name, f"{value:.4g}")
     return (
+        str(model.preparation_),
         *by_group,
         table,
         (
             f"{report.n_rows:,} rows, {report.n_features:,} features ({report.solver}), "
-            f"{seconds:.1f} s. Model: {out}" + (f", {KEEPS_ROWS}" if model.keeps_rows else "")
+            f"{seconds:.1f} s. Model: {out}"
+            + (f", {KEEPS_ROWS}" if model.model_.keeps_rows else "")
         ),
         f"The fit took {report.timing}",
     )

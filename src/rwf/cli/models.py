@@ -42,11 +42,11 @@ def update(
     place = model if out is None else out
     with warnings_shown():
         found = load_model(model)
-        before = 0.0 if fresh else found.regressor.model_.n_rows
+        before = 0.0 if fresh else found.model_.n_rows
         if fresh:
             found = found.empty_copy()
         found.partial_fit(data).save(place, include_rows=True)
-    after = found.regressor.model_.n_rows
+    after = found.model_.n_rows
     text = f"{after - before:,g} rows added, {after:,g} in all. Model: {place}"
     print_result(as_json, {"out": str(place), "rows_before": before, "rows": after}, text)
 
@@ -66,7 +66,7 @@ def merge(
         total.merge(load_model(path))
     with warnings_shown():
         total.save(out, include_rows=True)
-    rows = total.regressor.model_.n_rows
+    rows = total.model_.n_rows
     answer = {"out": str(out), "models": [str(path) for path in models], "rows": rows}
     text = f"{len(models)} models of {rows:,g} rows in all. Model: {out}"
     print_result(as_json, answer, text)
@@ -86,7 +86,7 @@ def inspect(
     from rwf.diagnostics.inspection import Inspection
 
     loaded = load_model(model, maps=data is None)
-    found = Inspection.of(loaded, None if data is None else loaded.sample(data)[0].X)
+    found = Inspection.of(loaded, None if data is None else loaded.sample_rows(data)[0].X)
     print_result(as_json, {"file": str(model), **asdict(found)}, *_parts(found))
 
 

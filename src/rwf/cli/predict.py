@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -21,10 +21,9 @@ def predict(
         Path, typer.Option(help="The file to write: .csv or .parquet, or .nc or .tif of a raster.")
     ],
     interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
-    unknown: Annotated[
-        Literal["error", "zeros"],
-        typer.Option(help="Unknown categories: an error, or zeros in all one-hot columns."),
-    ] = "error",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse missing values and new categories.")
+    ] = False,
     above: Above = None,
     mask: Mask = None,
     figure: Figure = None,
@@ -51,7 +50,9 @@ def predict(
         raise UsageError(str(error)) from None
     begun = time.perf_counter()
     with warnings_shown():
-        rows = load_model(model).predict_to(data, out, interval, unknown)
+        found = load_model(model)
+        found.strict = found.strict or strict
+        rows = found.predict_to(data, out, interval)
     seconds = time.perf_counter() - begun
     columns = ["mean", "std", "lower", "upper"]
     answer = {"out": str(out), "rows": rows, "columns": columns, "interval": interval}

@@ -14,6 +14,11 @@ def replace_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """Put a new file in the place of an old one in a single step, once all of it is on disk."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} is a device or a pipe, which a file would replace: give another.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {str(path.parent)!r} for {path.name!r}: make it, or give another "
+            "path."
+        )
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with beside.open("xb") as file:

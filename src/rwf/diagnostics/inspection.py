@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.schema import CategoryColumn, NumberColumn
+from rwf.data.schema import Column
 from rwf.diagnostics.scores import Scores
 from rwf.diagnostics.sensitivity import feature_importance
 from rwf.inference.optimize import Trial
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
+
+LISTED = 20  # categories that are listed
 
 
 @dataclass(frozen=True)
@@ -54,28 +56,27 @@ class Inspection:
     importance: dict[str, dict[str, float]] | None = None
 
     @classmethod
-    def of(cls, model: TableModel, rows: Array | None = None) -> Inspection:
+    def of(cls, model: TableRegressor, rows: Array | None = None) -> Inspection:
         """Inspect a fitted model, and which columns count among rows of numbers."""
-        regressor, report = model.regressor, model.regressor.fit_report_
-        lengths = regressor.length_scales_
+        report, lengths = model.fit_report_, model.length_scales_
         return cls(
-            estimator=type(regressor).__name__,
+            estimator=type(model).__name__,
             parameters=_changed(model),
-            target=model.schema.target,
-            columns=tuple(_line(column) for column in model.schema.columns),
-            rows=float(regressor.model_.n_rows),
-            features=regressor.n_features_out_,
+            target=model.schema_.target,
+            columns=tuple(_line(column) for column in model.schema_.columns),
+            rows=float(model.model_.n_rows),
+            features=model.n_features_out_,
             solver=report.solver,
-            noise_deviation=float(np.sqrt(regressor.noise_variance_)),
+            noise_deviation=float(np.sqrt(model.noise_variance_)),
             nll=report.nll,
             constant_nll=report.constant_nll,
             linear_nll=report.linear_nll,
-            scores=model.scores,
+            scores=model.scores_,
             group_scores=report.group_scores,
             blocks=tuple(f"block {index + 1}" for index in range(len(lengths))),
             length_scales={
                 name: [float(value) for value in lengths[:, column]]
-                for column, name in enumerate(model.schema.names)
+                for column, name in enumerate(model.schema_.names)
                 if len(lengths)
             },
             trials=report.trials,
@@ -84,14 +85,14 @@ class Inspection:
         )
 
 
-def _importance(model: TableModel, rows: Array) -> dict[str, dict[str, float]]:
-    ends = np.cumsum([0, *(len(column.names) for column in model.schema.columns)]).tolist()
+def _importance(model: TableRegressor, rows: Array) -> dict[str, dict[str, float]]:
+    ends = np.cumsum([0, *(len(column.names) for column in model.schema_.columns)]).tolist()
     parts = [range(a, b) for a, b in pairwise(ends)]
     found = feature_importance(_Rows(model), rows, columns=parts)
     numbers = [array.tolist() for array in vars(found).values()]
     return {
         column.name: dict(zip(vars(found), own, strict=True))
-        for column, own in zip(model.schema.columns, zip(*numbers, strict=True), strict=True)
+        for column, own in zip(model.schema_.columns, zip(*numbers, strict=True), strict=True)
     }
 
 
@@ -99,19 +100,19 @@ def _importance(model: TableModel, rows: Array) -> dict[str, dict[str, float]]:
 class _Rows:
     """A model of a table that predicts rows of numbers."""
 
-    model: TableModel
+    model: TableRegressor
 
     def predict(self, X: Array) -> Array:
         return self.model.predict_rows(X)[0]
 
 
-def _changed(model: TableModel) -> dict[str, str]:
-    usual = type(model.regressor)().get_params()
-    given = model.regressor.get_params()
+def _changed(model: TableRegressor) -> dict[str, str]:
+    usual, given = type(model)().get_params(), model.get_params()
     return {name: repr(given[name]) for name in given if repr(given[name]) != repr(usual[name])}
 
 
-def _line(column: NumberColumn | CategoryColumn) -> ColumnLine:
-    categories = ", ".join(column.categories) if isinstance(column, CategoryColumn) else ""
-    fill = f"{column.fill:.6g}" if isinstance(column.fill, float) else column.fill or "error"
-    return ColumnLine(column.name, column.dtype, categories, fill)
+def _line(column: Column) -> ColumnLine:
+    known = getattr(column, "categories", ())
+    more = [f"and {len(known) - LISTED} more"] if len(known) > LISTED else []
+    categories = ", ".join([*known[:LISTED], *more])
+    return ColumnLine(column.name, column.dtype, categories, column.imputed)

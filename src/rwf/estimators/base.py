@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,19 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from rwf.data.progress import Progress, progress_of
 from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
-from rwf.data.rows import Block, distinct, repeated_share
-from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
+from rwf.data.rows import Block
 from rwf.estimators.grouping import Blocks, Grouping, Groups
+from rwf.estimators.summary import Summarized
 from rwf.estimators.unlearning import UnlearningRegressor
-from rwf.estimators.validation import RandomState, check_data, generator
+from rwf.estimators.validation import (
+    RandomState,
+    check_data,
+    generator,
+    warn_if_no_better,
+    warn_if_repeated,
+)
 from rwf.fit.groups import leave_groups_out
 from rwf.fit.pipeline import FitReport, Fitted, fit, fit_stream
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
 from rwf.uncertainty.noise import NOISE_MODELS
-
-MANY_REPEATED = 0.2  # share of rows with the inputs of another row at which groups are advised
 
 Constraint = tuple[Callable[[Any], bool], str]
 
@@ -71,7 +74,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 """What parameters may be; priors check their own."""
 
 
-class FeatureRegressor(UnlearningRegressor):
+class FeatureRegressor(Summarized, UnlearningRegressor):
     """Learns, streams, merges and saves; subclasses name the prior."""
 
     fit_report_: FitReport
@@ -180,7 +183,7 @@ class FeatureRegressor(UnlearningRegressor):
             if grouping is not None:
                 found = self._fit_groups(rows, grouping, prior, config, rng, progress)
             elif isinstance(rows, Block) and checkpoint is None:
-                self._warn_if_repeated(rows)
+                warn_if_repeated(rows)
                 found = fit(rows, prior, config, rng, progress)
             else:
                 if isinstance(rows, Block):
@@ -191,7 +194,7 @@ class FeatureRegressor(UnlearningRegressor):
                 found = fit_stream(rows, prior, config, rng, progress, checkpointer)
         self.model_, self.fit_report_ = found
         self.n_iter_ = max([1, *(t.iterations for t in self.fit_report_.trials if t.chosen)])
-        self._warn_if_no_better()
+        warn_if_no_better(self.fit_report_)
         return self
 
     def _fit_groups(
@@ -211,31 +214,6 @@ class FeatureRegressor(UnlearningRegressor):
         squeezed = {name: self._squeeze(getattr(found, name)) for name in ("mean", "std", "y")}
         self._left_out = replace(found, **squeezed)
         return model, replace(report, group_scores=found.scores)
-
-    def _warn_if_repeated(self, rows: Block) -> None:
-        # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
-        share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
-        if share > MANY_REPEATED:
-            warnings.warn(
-                f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
-                "rows say little about new inputs, and choices and intervals may be too "
-                "optimistic. If rows belong together, such as those of one site or subject, pass "
-                "groups=, or blocks= for places and times.",
-                RepeatedInputsWarning,
-                stacklevel=4,
-            )
-
-    def _warn_if_no_better(self) -> None:
-        r = self.fit_report_
-        if not r.beats_trivial:
-            warnings.warn(
-                "the model predicts no better than a trivial one: leave-one-out NLL "
-                f"{r.nll:.4g} nats per row, a constant has {r.constant_nll:.4g} and a straight "
-                f"line {r.linear_nll:.4g}. Either the inputs say no more about y, or learning "
-                "failed: try more n_restarts, and see fit_report_.",
-                NoImprovementWarning,
-                stacklevel=4,
-            )
 
     def partial_fit(
         self, X: Data, y: Targets | None = None, sample_weight: Targets | None = None

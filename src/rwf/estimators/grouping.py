@@ -21,6 +21,7 @@ from rwf.data.readers import (
     open_table,
 )
 from rwf.data.readers.base import require_columns
+from rwf.data.readers.files import TableFile
 from rwf.data.rows import Block
 from rwf.estimators.validation import require_memory
 from rwf.models.base import LOW_DIMENSION
@@ -56,7 +57,7 @@ class Grouping:
             labels = columns_of(X, [groups]).to_numpy()
             return cls(np.asarray(labels).reshape(len(labels)), groups)
         if isinstance(X, str | os.PathLike):
-            return cls(read_labels(X, groups), groups)
+            return cls(read_labels(open_table(X), groups), groups)
         raise ValueError(
             f"groups={groups!r} is the name of a column, but X has no names: give a dataframe, the "
             "path of a table, or an array of labels, one for each row."
@@ -111,10 +112,10 @@ def _require_labels(labels: NDArray[np.generic]) -> None:
         )
 
 
-def read_labels(table: object, column: str) -> NDArray[np.generic]:
-    """A column of a file, a folder or a dataframe as text, shape (n,)."""
+def read_labels(files: Sequence[TableFile], column: str) -> NDArray[np.generic]:
+    """A column of a table as text, shape (n,)."""
     parts: list[object] = []
-    for file in open_table(table):
+    for file in files:
         require_columns([column], file.schema.names, str(file.path))
         for batch in file.batches([column], 0, [column]):
             parts += batch.column(column).to_pylist()

@@ -1,265 +1,300 @@
-"""A model of a table, as ``rwf fit`` writes it: its columns, and the regressor of their numbers."""
+"""A regressor of tables as people have them: columns of all kinds, with gaps, by their names."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self, TypeAlias, overload
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.base import clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from rwf._types import Array
-from rwf.data.readers import ArrayReader, Reader, open_table
+from rwf.data.readers import Reader
+from rwf.data.readers.files import TableFile
 from rwf.data.rows import Block, resized
 from rwf.data.schema import (
+    MAX_ONE_HOT,
+    CategoryColumn,
     EncodedReader,
-    Fold,
-    Missing,
-    NumberColumn,
+    Preparation,
+    Roles,
     TableSchema,
-    Unknown,
+    TargetEncodedColumn,
+    first_copies,
     learn_schema,
 )
 from rwf.data.writers import write_columns
 from rwf.diagnostics.metrics import MeanStd
-from rwf.diagnostics.scores import Round, Scores, compare
+from rwf.diagnostics.scores import Scores
 from rwf.errors import IncompatibleModelsError
-from rwf.estimators.fourier import RFFRegressor
-from rwf.estimators.grouping import read_labels
+from rwf.estimators.base import is_count
+from rwf.estimators.grouping import Blocks, read_labels
 from rwf.estimators.regressor import RWFRegressor
-from rwf.persistence import save
+from rwf.estimators.summary import score_lines
+from rwf.estimators.table_rows import Table, Values, open_inputs, open_known, open_training
+from rwf.estimators.table_scores import SCORED_ROWS, held_out_scores
+from rwf.estimators.validation import RandomState
+from rwf.fit.cards import Line
+from rwf.priors import PRIORS, Prior
+from rwf.priors.base import CalibrationMode, Metric, Neighbors, Solver, Trend
 
-Regressor: TypeAlias = RWFRegressor | RFFRegressor
-
-SCORED_ROWS = 20_000  # drawn at random: on these, models are scored, and trivial ones learned
 AT_ONCE = 8192  # rows that are predicted together
-FEWEST = 10  # rows below which none are kept back
-FOLDS = 5
 
 
-@dataclass
-class TableModel:
-    """A fitted regressor with the columns of its table.
+class TableRegressor(RWFRegressor):
+    """:class:`~rwf.RWFRegressor` for tables: text, dates, categories and missing values.
+
+    It takes dataframes of pandas, polars and pyarrow, arrays, and CSV and Parquet files.
+
+    ==================  ==================================================================
+    column              what becomes of it
+    ==================  ==================================================================
+    numbers, booleans   themselves
+    dates, times        days since 1970, and sine and cosine of the year, the week and the
+                        day, where the target follows them
+    few categories      one-hot columns
+    many categories     the mean target of each, which a row of the fit gets from other rows
+    missing values      the median, or the most frequent category; from 1 % on another column
+                        says where they are
+    constant columns,   left out
+    identifiers, prose
+    ==================  ==================================================================
+
+    Rows without a target are left out, and exact copies of a row add to its weight.
+    ``preparation_`` says what was done.
 
     Args:
-        schema: the columns.
-        regressor: fitted to their numbers.
-        scores: on rows that were kept back, if any were.
+        n_components: as all other parameters, that of :class:`~rwf.RWFRegressor`; but with one-hot
+            columns ``prior="auto"`` is "nystrom", as local atoms cannot use them.
+        categorical: columns that are categories although they hold numbers, such as postcodes.
+        max_one_hot: categories up to which a column is one-hot encoded.
+        strict: refuse tables for which anything must be done, with a list of all of it; and refuse
+            missing values and new categories at predictions.
     """
 
-    schema: TableSchema
-    regressor: Regressor
-    scores: Scores | None = None
+    preparation_: Preparation
+    scores_: Scores | None = None
 
-    @classmethod
-    def fit(
-        cls,
-        table: object,
-        target: str,
+    def __init__(
+        self,
+        n_components: int | None = None,
         *,
+        categorical: Sequence[str] = (),
+        max_one_hot: int = MAX_ONE_HOT,
+        strict: bool = False,
+        prior: str | Prior = "auto",
+        solver: Solver = "auto",
+        metric: Metric = "auto",
+        neighbors: Neighbors = "auto",
+        trend: Trend = "linear",
+        noise: str = "auto",
+        calibration: CalibrationMode = "local",
+        log_skewed: bool = True,
+        n_restarts: int = 2,
+        max_iter: int = 60,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            prior=prior,
+            solver=solver,
+            metric=metric,
+            neighbors=neighbors,
+            trend=trend,
+            noise=noise,
+            calibration=calibration,
+            log_skewed=log_skewed,
+            n_restarts=n_restarts,
+            max_iter=max_iter,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.categorical = categorical
+        self.max_one_hot = max_one_hot
+        self.strict = strict
+
+    @property
+    def schema_(self) -> TableSchema:
+        """The columns, and how they become numbers."""
+        check_is_fitted(self)
+        return self.preparation_.schema
+
+    def _prior(self) -> Prior:
+        one_hot = self.preparation_.schema.of_kind(CategoryColumn)
+        return PRIORS["nystrom"]() if self.prior == "auto" and one_hot else super()._prior()
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Table,
+        y: Values = None,
+        sample_weight: Values = None,
+        *,
+        target: str | None = None,
         features: Sequence[str] | None = None,
-        weight: str | None = None,
-        groups: str | None = None,
-        missing: Missing = "error",
-        regressor: Regressor | None = None,
+        groups: Values = None,
+        blocks: Blocks = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Fit a regressor to a table.
+        """Learn the columns of a table, and fit the model to it.
 
         Args:
-            table: the path of a CSV or Parquet file, a folder or pattern of such, or a dataframe.
-            target: the column of y.
-            features: input columns; ``None`` takes all others. Categorical columns are one-hot
-                encoded.
-            weight: the column that says how many times a row counts.
-            groups: the column of groups, which are held out together; see
-                :meth:`rwf.RWFRegressor.fit`. It is no input.
-            missing: "error", or "impute" for the median of numbers and the most frequent category.
-            regressor: not fitted; ``None`` takes :class:`~rwf.RWFRegressor`. With
-                categorical columns its ``prior="auto"`` is "nystrom", whose atoms are at rows.
-            checkpoint: path of a file in which an unfinished fit is kept; not with groups.
+            X: inputs, as a dataframe or an array; or a whole table, as a dataframe or the path of a
+                CSV or Parquet file, of a folder of such, or a pattern.
+            y: targets, shape (n,), or the name of their column.
+            sample_weight: how many times each row counts, or the name of that column.
+            target: the name of the target's column in X.
+            features: input columns; ``None`` takes all others.
+            groups: labels of rows that belong together, or the name of their column, which is then
+                no input; see :meth:`rwf.RWFRegressor.fit`.
+            blocks: the same for space and time, in the units of the encoded columns.
+            checkpoint: path of a file in which an unfinished fit of more than 256 MiB of rows is
+                kept; not with groups. A fit of fewer rows is that of an array, and keeps none.
         """
-        schema = learn_schema(open_table(table), target, features, weight, missing, groups)
-        regressor = clone(regressor) if regressor is not None else RWFRegressor()
-        if schema.categorical and regressor.get_params().get("prior") == "auto":
-            regressor.set_params(prior="nystrom")
-        reader = EncodedReader.of(table, schema, targets=True)
-        if groups is None:
-            return cls(schema, regressor.fit(reader, checkpoint=checkpoint))
-        return cls(schema, regressor.fit(reader, groups=read_labels(table, groups)))
+        self._config()
+        reader = self._learn(X, target if y is None else y, sample_weight, groups, features)
+        return self.fit_reader(reader, blocks, checkpoint)
 
-    @classmethod
-    def of(cls, regressor: object, where: str) -> Self:
-        """A regressor that was saved without a table, if it knows its columns by name."""
-        if not isinstance(regressor, RWFRegressor | RFFRegressor):
-            raise ValueError(f"{where} holds a {type(regressor).__name__}: give a model of rwf.")
-        names = getattr(regressor, "feature_names_in_", None)
-        if names is None or not regressor._single_output:
-            raise ValueError(
-                f"{where} was fitted to arrays without names, or to several targets: load it in "
-                "Python with rwf.load, or fit a table by rwf fit."
-            )
-        columns = tuple(NumberColumn(str(name), "double") for name in names)
-        return cls(TableSchema(columns, None), regressor)
-
-    def validate(
-        self, table: object, method: Literal["hold-out", "cross-validation"] = "hold-out"
+    def fit_reader(
+        self,
+        reader: EncodedReader,
+        blocks: Blocks = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Score a regressor of the same parameters on rows that it was not fitted to.
+        """Fit the model to the rows of a table whose columns were learned."""
+        if reader.schema.group is not None:
+            labels = read_labels(reader.files, reader.schema.group)
+            return super().fit(reader, groups=labels, blocks=blocks, checkpoint=checkpoint)
+        small = blocks is None and reader.read_if_small() is not None
+        return super().fit(reader, blocks=blocks, checkpoint=None if small else checkpoint)
 
-        Args:
-            table: what the model was fitted to.
-            method: "hold-out" keeps a fifth of the rows back, and fits once; "cross-validation"
-                keeps every fifth back in turn, and fits five times. Of rows in groups, these are
-                fifths of the groups.
-        """
-        reader = EncodedReader.of(table, self.schema, targets=True)
-        if self.regressor.fit_report_.n_rows < FEWEST:
+    def _learn(
+        self,
+        X: Table,
+        y: Values,
+        weight: Values = None,
+        groups: Values = None,
+        features: Sequence[str] | None = None,
+    ) -> EncodedReader:
+        """Learn the columns, and return the rows to fit."""
+        if isinstance(self.categorical, str) or not is_count(self.max_one_hot):
             raise ValueError(
-                f"{self.regressor.fit_report_.n_rows} rows are too few to keep some of them back: "
-                f"give at least {FEWEST}, or do not validate."
+                f"categorical={self.categorical!r} must be a list of names, and "
+                f"max_one_hot={self.max_one_hot!r} an integer of at least 1."
             )
-        folds = range(FOLDS if method == "cross-validation" else 1)
-        kind = f"{FOLDS}-fold cross-validation" if len(folds) > 1 else "hold-out of every fifth"
-        if self.schema.group is None:
-            rounds = (self._round(reader, fold) for fold in folds)
-            self.scores = compare(kind if len(folds) > 1 else f"{kind} row", rounds)
-            return self
-        labels = read_labels(table, self.schema.group)
-        rows = reader.read_all("validation by groups")
-        rounds = (self._group_round(rows, labels, fold) for fold in folds)
-        self.scores = compare(f"{kind} {'by ' if len(folds) > 1 else ''}group", rounds)
-        return self
+        files, roles = open_training(self, X, (y, weight, groups))
+        roles = replace(roles, features=features, categorical=self.categorical)
+        reader = self.learn_columns(files, roles)
+        by_target = bool(reader.schema.of_kind(TargetEncodedColumn))  # differently in every fold
+        plain = (replace(reader, learning=False) if by_target else reader).read_if_small()
+        repeated = 0 if plain is None else len(plain) - len(np.unique(first_copies(plain)))
+        self.preparation_ = replace(self.preparation_, repeated=repeated)
+        return reader
 
-    def _group_round(self, rows: Block, labels: NDArray[np.generic], fold: int) -> Round:
-        """A round in which whole groups are held out."""
-        codes = np.unique(labels.astype(str), return_inverse=True)[1]
-        folds = np.random.default_rng(0).permutation(int(codes.max()) + 1) % FOLDS
-        held = folds[codes] == fold
-        known, test = rows.part(~held), rows.part(held)
-        reader = ArrayReader(known.X, known.y[:, 0], known.weights)
-        regressor = clone(self.regressor).fit(reader, groups=labels[~held])
-        return Round(known, test, _predicted(regressor, test.X))
+    def learn_columns(self, files: Sequence[TableFile], roles: Roles) -> EncodedReader:
+        """Learn the columns of some files, and return their rows."""
+        self.scores_ = None
+        self.preparation_, files = learn_schema(
+            files, roles, strict=self.strict, max_one_hot=self.max_one_hot
+        )
+        return EncodedReader.of(
+            files, self.preparation_.schema, targets=True, strict=self.strict, learning=True
+        )
 
-    def _round(self, reader: Reader, fold: int) -> Round:
-        rng = np.random.default_rng(fold)
-        known, _ = Fold(reader, fold, held=False).sample(SCORED_ROWS, rng)
-        held, _ = Fold(reader, fold, held=True).sample(SCORED_ROWS, rng)
-        regressor = clone(self.regressor).fit(Fold(reader, fold, held=False))
-        return Round(known, held, _predicted(regressor, held.X))
+    def _known(
+        self, X: Table, y: Values = None, weight: Values = None, groups: Values = None
+    ) -> EncodedReader:
+        """Rows with targets, of a table with the columns of the fit."""
+        files = open_known(self, self.schema_, X, (y, weight, groups))
+        return EncodedReader.of(files, self.schema_, targets=True, strict=self.strict)
 
-    def partial_fit(self, table: object) -> Self:
-        """Add the rows of another table with the same columns; the features stay."""
-        self._require_target()
-        self.regressor.partial_fit(EncodedReader.of(table, self.schema, targets=True))
-        return self
+    def _open(self, X: Table) -> Reader | None:
+        schema = self.schema_
+        files = open_inputs(self, X, schema.given)
+        return super()._open(EncodedReader.of(files, schema, targets=False, strict=self.strict))
 
-    def empty_copy(self) -> Self:
-        """The same columns and features, and no rows, to be given to ``partial_fit``."""
-        return type(self)(self.schema, self.regressor.empty_copy(), self.scores)
+    def _table_lines(self) -> Iterator[Line]:
+        yield "target", str(self.schema_.target)
+        yield from self.preparation_.lines
+        if self.scores_ is not None:
+            yield from score_lines(self.scores_)
+
+    def partial_fit(  # type: ignore[override]
+        self, X: Table, y: Values = None, sample_weight: Values = None
+    ) -> Self:
+        """Add the rows of a table with the same columns; the first call learns the columns.
+
+        The features and their encoding stay as they are.
+        """
+        if hasattr(self, "model_"):
+            return super().partial_fit(self._known(X, y, sample_weight))
+        return super().partial_fit(self._learn(X, y, sample_weight))
 
     def merge(self, other: Self) -> Self:
-        """Add the rows that another model has seen, of the same columns and features."""
-        if self.schema != other.schema:
+        """Add the rows of a model with the same columns and features, as of :meth:`empty_copy`."""
+        if self.schema_ != other.schema_:
             raise IncompatibleModelsError(
-                "the models differ in columns, categories or fillings, so their rows cannot be "
-                "added: merge models that come from one fit by update, as with "
+                "the models differ in columns, categories or imputed values, so their rows cannot "
+                "be added: merge models that come from one fit by update, as with "
                 "rwf update --fresh."
             )
-        self.regressor.merge(other.regressor)
-        return self
+        return super().merge(other)
 
-    @overload
-    def predict(
-        self, table: object, return_std: Literal[False] = False, *, unknown: Unknown = "error"
-    ) -> Array: ...
-
-    @overload
-    def predict(
-        self, table: object, return_std: Literal[True], *, unknown: Unknown = "error"
-    ) -> tuple[Array, Array]: ...
-
-    def predict(
-        self, table: object, return_std: bool = False, *, unknown: Unknown = "error"
-    ) -> Array | tuple[Array, Array]:
-        """Predictive mean of the target, and its standard deviation, noise included.
+    def validate(
+        self,
+        X: Table,
+        y: Values = None,
+        sample_weight: Values = None,
+        *,
+        groups: Values = None,
+        method: Literal["hold-out", "cross-validation"] = "hold-out",
+    ) -> Self:
+        """Score a model of the same parameters on rows that it was not fitted to, as ``scores_``.
 
         Args:
-            table: a path or a dataframe; columns are taken by name, in any order.
-            return_std: also return the standard deviation.
-            unknown: a category that was not seen in the fit: "error", or "zeros" to encode it so.
+            X: the table of the fit, and so for y, weights and groups.
+            method: "hold-out" keeps a fifth of the rows back, and fits once; "cross-validation"
+                keeps every fifth back in turn, and fits five times. Of rows in groups, these are
+                fifths of the groups. Exact copies of a row are kept back together.
         """
-        parts = [*self._predictions(table, unknown)]
-        mean, std = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return (mean, std) if return_std else mean
+        reader = self._known(X, y, sample_weight, groups)
+        self.scores_ = held_out_scores(self, reader, cross_validate=method == "cross-validation")
+        return self
 
-    def predict_to(
-        self,
-        table: object,
-        out: str | os.PathLike[str],
-        level: float = 0.95,
-        unknown: Unknown = "error",
-    ) -> int:
+    def predict_to(self, X: Table, out: str | os.PathLike[str], level: float = 0.95) -> int:
         """Write predictions to a CSV or Parquet file, block by block, and count them.
 
         Columns are mean, std, and lower and upper, the ends of the interval of probability
-        ``level``; the rest is as for :meth:`predict`.
+        ``level``.
         """
         if not 0 < level < 1:
             raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
-        reach = float(ndtri(0.5 + level / 2))
+        reach, reader = ndtri(0.5 + level / 2), self._open(X)
 
         def blocks() -> Iterator[dict[str, Array]]:
-            for mean, std in self._predictions(table, unknown):
+            for block in [] if reader is None else resized(reader.read(), AT_ONCE):
+                mean, std = self.predict_rows(block.X)
                 half = reach * std
                 yield {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
 
         return write_columns(Path(out), blocks())
 
-    def _predictions(self, table: object, unknown: Unknown) -> Iterator[MeanStd]:
-        if unknown not in ("error", "zeros"):
-            raise ValueError(f"unknown={unknown!r}: use 'error' or 'zeros'.")
-        reader = EncodedReader.of(table, self.schema, targets=False, unknown=unknown)
-        empty = True
-        for block in resized(reader.read(), AT_ONCE):
-            empty = False
-            yield _predicted(self.regressor, block.X)
-        if empty:
-            raise ValueError("there are no rows to predict.")
-
-    def sample(self, table: object, rows: int = SCORED_ROWS) -> tuple[Block, int]:
+    def sample_rows(self, X: Table, size: int = SCORED_ROWS) -> tuple[Block, int]:
         """At most so many rows of a table as numbers, drawn at random, and the number of all."""
-        self._require_target()
-        reader = EncodedReader.of(table, self.schema, targets=True)
-        return reader.sample(rows, np.random.default_rng(0))
+        return self._known(X).sample(size, np.random.default_rng(0))
 
     def predict_rows(self, X: Array) -> MeanStd:
-        """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
-        return _predicted(self.regressor, X)
+        """Means and standard deviations at rows of numbers, as :meth:`sample_rows` has them."""
+        mean, std, _ = self._mean_and_std(X)
+        return mean[:, 0], std[:, 0]
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether the model, and so its file, holds all training rows."""
-        return self.regressor.model_.keeps_rows
-
-    def save(self, path: str | os.PathLike[str], *, include_rows: bool | None = None) -> None:
-        """Write the model to a file, for :func:`rwf.load`, as :meth:`RWFRegressor.save` does."""
-        save(
-            self.regressor, path, include_rows=include_rows, schema=self.schema, scores=self.scores
-        )
-
-    def _require_target(self) -> None:
-        if self.schema.target is None:
-            raise ValueError(
-                "the model was saved in Python, without the name of its target: load it with "
-                "rwf.load, or fit a table by rwf fit."
-            )
-
-
-def _predicted(regressor: Regressor, X: Array) -> MeanStd:
-    return regressor.predict(ArrayReader(X, np.empty((len(X), 0))), return_std=True)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from rwf._types import FloatArray
@@ -22,10 +24,14 @@ from rwf.data.readers import (
     open_rows,
     values_of,
 )
-from rwf.data.rows import Block, check_weights, non_finite
+from rwf.data.rows import Block, check_weights, distinct, non_finite, repeated_share
+from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
+from rwf.fit.cards import no_better
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from rwf.fit.pipeline import FitReport
 
 
 def check_inputs(
@@ -33,6 +39,7 @@ def check_inputs(
 ) -> FloatArray:
     """X as a finite float array of the right width; errors name the column and the row."""
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
+    _refuse_dates(X)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False, order="C"
@@ -102,16 +109,21 @@ def fitted_names(estimator: BaseEstimator) -> list[str] | None:
 def _check_columns(estimator: BaseEstimator, reader: Reader, *, reset: bool) -> None:
     """Note the columns of a reader, as scikit-learn does, or compare them with those noted."""
     if reset:
-        estimator.n_features_in_ = reader.n_inputs
+        estimator.n_features_in_ = _n_given(reader)
         if reader.layout.names is not None:
             estimator.feature_names_in_ = np.array(reader.layout.names, dtype=object)
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
-    elif reader.n_inputs != estimator.n_features_in_:
+    elif _n_given(reader) != estimator.n_features_in_:
         raise ValueError(
-            f"X has {reader.n_inputs} features, but {type(estimator).__name__} is expecting "
+            f"X has {_n_given(reader)} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+
+
+def _n_given(reader: Reader) -> int:
+    """How many columns were given, before they were encoded."""
+    return reader.n_inputs if reader.layout.n_given is None else reader.layout.n_given
 
 
 def open_checked(estimator: BaseEstimator, X: Data) -> Reader | None:
@@ -144,6 +156,7 @@ def check_rows(
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None: pass fit(X, y).")
     inputs = check_inputs(estimator, X, reset=reset)
+    refuse_what_is_no_number("y", y)
     targets = check_array(
         y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
     )
@@ -187,13 +200,84 @@ def _text_column(X: ArrayLike) -> str:
                 label = f" ({np.asarray(names)[column]!r})" if names is not None else ""
                 return (
                     f"could not convert string to float: column {column}{label} of X holds text, "
-                    f"such as {value!r} in row {row}. Encode it, for example with "
-                    "sklearn.preprocessing.OneHotEncoder, or leave it out."
+                    f"such as {value!r} in row {row}. {TABLES}"
                 )
-    return "X holds text that is no number: encode it or leave it out."
+    return f"X holds text that is no number. {TABLES}"
 
+
+def _refuse_dates(X: ArrayLike) -> None:
+    """Raise an error if X holds dates, whose numbers depend on the unit in which they are kept."""
+    dtypes = {"X": getattr(X, "dtype", None)}
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        names = (f"column {name!r} of X" for name in X.columns)
+        dtypes = dict(zip(names, X.dtypes, strict=True))
+    for label, dtype in dtypes.items():
+        if any(word in str(dtype).lower() for word in ("date", "time", "duration", "period")):
+            raise ValueError(
+                f"{label} holds dates ({dtype}), which are numbers only in some unit. {TABLES}"
+            )
+
+
+def refuse_what_is_no_number(name: str, values: ArrayLike) -> None:
+    """Raise an error if targets or weights are text or dates."""
+    found = np.asarray(values)
+    if found.dtype.kind in "Mm":
+        raise ValueError(
+            f"{name} holds dates ({found.dtype}): turn them into numbers, such as days since one."
+        )
+    flat = found.ravel()
+    text = found.dtype.kind in "US" or (found.dtype == object and _first_text(flat) is not None)
+    if text:
+        row = 0 if found.dtype != object else _first_text(flat)
+        raise ValueError(
+            f"{name} holds text, such as {str(flat[row])!r}, and must hold numbers. The name of a "
+            "column is one string, with a dataframe or a path as X: rwf.TableRegressor takes "
+            "tables as they are."
+        )
+
+
+def _first_text(values: NDArray[np.generic]) -> int | None:
+    return next((row for row, value in enumerate(values) if isinstance(value, str)), None)
+
+
+TABLES = (
+    "rwf.TableRegressor takes text, dates and missing values as they are; or encode the column, or "
+    "leave it out."
+)
+
+MANY_REPEATED = 0.2  # share of rows with the inputs of another row at which groups are advised
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
+
+
+def warn_if_repeated(rows: Block) -> None:
+    """Warn if many rows have the inputs of another."""
+    # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
+    share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
+    if share > MANY_REPEATED:
+        warnings.warn(
+            f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
+            "rows say little about new inputs, and choices and intervals may be too "
+            "optimistic. If rows belong together, such as those of one site or subject, pass "
+            "groups=, or blocks= for places and times.",
+            RepeatedInputsWarning,
+            stacklevel=_level_outside(),
+        )
+
+
+def warn_if_no_better(report: FitReport) -> None:
+    """Warn if a constant or a straight line predicts as well."""
+    if not report.beats_trivial:
+        said = f"{no_better(report)}. See fit_report_."
+        warnings.warn(said, NoImprovementWarning, stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """The stacklevel at which a warning of the caller shows the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("rwf."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def generator(random_state: RandomState) -> np.random.Generator:

@@ -18,6 +18,7 @@ from rwf.data.progress import Stage, Stopwatch
 from rwf.data.readers import Reader
 from rwf.data.rows import Block, Mapped, Rows, distinct, sample
 from rwf.data.stream import Stream
+from rwf.fit.cards import report_card
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.groups import GroupScores
 from rwf.fit.metric import choose_metric
@@ -36,9 +37,9 @@ NEIGHBOR_ROWS = 100_000
 """Rows up to which a blend with nearest neighbours is tried by default."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitReport:
-    """What happened during a fit.
+    """What happened during a fit. Printed, it is a few lines.
 
     Args:
         trials: what was tried: evidence per row, iterations, seconds, held-out density.
@@ -91,6 +92,12 @@ class FitReport:
         """Whether the model predicts better than a constant and than a straight line."""
         rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
         return not rivals or self.nll < min(rivals)
+
+    def __repr__(self) -> str:
+        return str(report_card(self))
+
+    def _repr_html_(self) -> str:
+        return report_card(self).html()
 
 
 Fitted = tuple[Model, FitReport]
@@ -160,7 +167,8 @@ def fit_stream(
     rows = Mapped(Stream(reader, state.n_rows, progress, checkpoint), state.units.rows)
     watch.seconds = dict(state.seconds)
     try:
-        found = condition(state.learned, task, rows, state.n_rows, watch)
+        small = reader.read_if_small()  # blended with neighbours as the same rows in an array
+        found = condition(state.learned, task, rows, state.n_rows, watch, small)
     except KeyboardInterrupt:
         if checkpoint is not None:
             checkpoint.flush()

@@ -11,7 +11,8 @@ import numpy as np
 
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
-from rwf.data.schema import CategoryColumn, TableSchema
+from rwf.data.schema import FOLDS, CategoryColumn, DateColumn, TableSchema, TargetEncodedColumn
+from rwf.data.schema.dates import CYCLES
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import NystromFeatures
@@ -282,9 +283,15 @@ def _check_correction(part: object) -> None:
 def _check_table(part: object) -> None:
     match part:
         case CategoryColumn(categories=names, fill=fill):
-            require(len(names) > 0, "there are no categories")
-            require(len(set(names)) == len(names), "categories are repeated")
-            require(fill is None or fill in names, "gaps are filled by no category")
+            require(len(set(names)) == len(names) > 0, "categories are repeated, or there are none")
+            require(fill in names, "gaps are filled by no category")
+        case TargetEncodedColumn(categories=names, sums=sums, counts=counts):
+            lengths = {len(row) for row in (*sums, *counts)}
+            require(lengths == {len(names)}, "sums are of other categories")
+            require(len(sums) == len(counts) == FOLDS, "sums are of other folds")
+            require(part.smoothing > 0, "means are not smoothed")
+        case DateColumn(cycles=cycles):
+            require(set(cycles) <= set(CYCLES), "there is no such cycle")
         case TableSchema(columns=columns):
             used = [column.name for column in columns]
             used += [name for name in (part.target, part.weight) if name is not None]

@@ -13,7 +13,7 @@ import numpy as np
 
 import rwf
 from rwf.data.places import Places
-from rwf.data.schema import TableSchema
+from rwf.data.schema import Preparation, TableSchema
 from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit.pipeline import FitReport
@@ -26,7 +26,11 @@ from rwf.persistence.records import MODEL_FILE
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-ESTIMATORS = ("RWFRegressor", "RFFRegressor")  # looked up when needed: they import this module
+ESTIMATORS = (
+    "RWFRegressor",
+    "RFFRegressor",
+    "TableRegressor",
+)  # looked up when needed: they import this module
 
 
 @dataclass(frozen=True)
@@ -55,27 +59,23 @@ class FittedAttributes:
             values["feature_names_in_"] = np.array(names, dtype=object)
         vars(estimator).update(values)
 
-    def check(self) -> None:
-        """That the attributes go together."""
-        units, names = self.model_.units, self.feature_names_in_
-        d, k = len(units.X.center), len(units.y.center)
-        require(self.n_features_in_ == d, "units are of other input columns")
-        require(not self._single_output or k == 1, "one output has several columns")
+    def check(self, schema: TableSchema | None) -> None:
+        """That the attributes go together, and with the columns of a table."""
+        units, names, d = self.model_.units, self.feature_names_in_, self.n_features_in_
+        encoded = d if schema is None else len(schema.names)
+        require(encoded == len(units.X.center), "units are of other input columns")
+        require(not self._single_output or len(units.y.center) == 1, "one output has several")
         require(names is None or len(names) == d, "names are of other columns")
+        require(schema is None or len(schema.given) == d, "a table has other columns")
+        require(schema is None or self._single_output, "a table has one target")
 
 
 @dataclass(frozen=True)
-class TableParts:
-    """What a model of a table has beside its regressor."""
+class TableAttributes:
+    """What a fitted regressor of tables has beside those."""
 
-    schema: TableSchema
-    scores: Scores | None
-
-    def check(self, fitted: FittedAttributes) -> None:
-        """That the columns are those of the estimator."""
-        columns = len(self.schema.names)
-        require(fitted.n_features_in_ == columns, "a table has other columns")
-        require(fitted._single_output, "a table has one target")
+    preparation_: Preparation
+    scores_: Scores | None
 
 
 CACHED = (
@@ -92,6 +92,7 @@ SKOPS_TYPES = (
     *(f"{cls.__module__}.{cls.__qualname__}" for cls in MODEL_FILE.classes),
     "rwf.estimators.regressor.RWFRegressor",
     "rwf.estimators.fourier.RFFRegressor",
+    "rwf.estimators.table.TableRegressor",
     *CACHED,
 )
 """The classes of a fitted estimator, for ``skops.io.load(file, trusted=SKOPS_TYPES)``."""
@@ -102,14 +103,9 @@ def save(
     path: str | os.PathLike[str],
     *,
     include_rows: bool | None = None,
-    schema: TableSchema | None = None,
-    scores: Scores | None = None,
     places: Places | None = None,
 ) -> None:
-    """Write a fitted estimator to a file.
-
-    With a schema it is that of a :class:`rwf.TableModel`, with places of a :class:`rwf.MapModel`.
-    """
+    """Write a fitted estimator to a file; with places it is that of a :class:`rwf.MapModel`."""
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not getattr(rwf, name):
         raise UnsavableModelError(
@@ -127,8 +123,9 @@ def save(
         "parameters": {key: _encode_parameter(key, value, encoder) for key, value in parameters},
         "fitted": encoder.fields(FittedAttributes.of(estimator)),
     }
-    if schema is not None:
-        header["table"] = encoder.fields(TableParts(schema, scores))
+    if hasattr(estimator, "preparation_"):
+        table = TableAttributes(estimator.preparation_, estimator.scores_)
+        header["table"] = encoder.fields(table)
     if places is not None:
         header["map"] = encoder.fields(places)
     file.write(Path(path), {**header, "objects": encoder.objects}, encoder.arrays)
@@ -153,9 +150,9 @@ def _require_rows_allowed(estimator: BaseEstimator, include_rows: bool | None) -
 def load(path: str | os.PathLike[str]) -> BaseEstimator:
     """The fitted estimator that was saved to a file.
 
-    Nothing in the file is run, and only classes of rwf are made. A file of a table, as ``rwf fit``
-    writes it, gives a :class:`rwf.TableModel`, and one of a map a :class:`rwf.MapModel`. One that
-    is damaged, or of another version, raises a :class:`rwf.errors.ModelFileError`.
+    Nothing in the file is run, and only classes of rwf are made. A file that ``rwf fit`` wrote
+    gives a :class:`rwf.TableRegressor`, and one of a map a :class:`rwf.MapModel`. One that is
+    damaged, or of another version, raises a :class:`rwf.errors.ModelFileError`.
     """
     try:
         header, arrays = file.read(Path(path))
@@ -178,17 +175,20 @@ def _estimator(header: Mapping[str, Json], decoder: Decoder) -> BaseEstimator:
         )
     estimator.set_params(**{key: _decode_parameter(value, decoder) for key, value in given.items()})
     fitted = decoder.make(FittedAttributes, header.get("fitted"))
-    fitted.check()
     fitted.put_into(estimator)
     if "map" in header:
+        fitted.check(None)
         places = decoder.make(Places, header["map"])
         require(fitted.n_features_in_ == len(places.names), "a map has other columns")
         return rwf.MapModel(places, estimator)
+    require(("table" in header) == (name == "TableRegressor"), "only a table has columns")
     if "table" not in header:
+        fitted.check(None)
         return estimator
-    table = decoder.make(TableParts, header["table"])
-    table.check(fitted)
-    return rwf.TableModel(table.schema, estimator, table.scores)
+    table = decoder.make(TableAttributes, header["table"])
+    fitted.check(table.preparation_.schema)
+    vars(estimator).update(vars(table))
+    return estimator
 
 
 def _encode_parameter(name: str, value: object, encoder: Encoder) -> Json:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from rwf.data.places import Places
 from rwf.data.rows import Block
 from rwf.data.scaling import Affine, Logarithm, Standardizer
-from rwf.data.schema import CategoryColumn, NumberColumn, TableSchema
+from rwf.data.schema import (
+    CategoryColumn,
+    DateColumn,
+    NumberColumn,
+    Preparation,
+    SpelledColumn,
+    TableSchema,
+    TargetEncodedColumn,
+)
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
@@ -99,7 +107,10 @@ PRIORS = (
 )  # fmt: skip
 LEARNED = (LearnedFeatures, LearnedLattice)
 REPORTS = (Trial, GroupScores, FitReport, Score, Scores)
-TABLES = (NumberColumn, CategoryColumn, TableSchema, Places)
+TABLES = (
+    NumberColumn, SpelledColumn, DateColumn, CategoryColumn, TargetEncodedColumn, TableSchema,
+    Preparation, Places,
+)  # fmt: skip
 
 MODEL_FILE = Registry(
     classes=(

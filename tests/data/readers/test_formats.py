@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from rwf import RWFRegressor
+from rwf import RWFRegressor, TableRegressor
 from rwf.data.readers import FORMATS, LoadedTable
-from rwf.estimators.table import TableModel
 
 QUICK = {"n_components": 30, "prior": "random_features", "max_iter": 2, "n_restarts": 0}
 
@@ -42,7 +41,7 @@ def test_a_registered_format_is_fitted_and_predicted(rows):
 
 def test_a_registered_format_is_a_table(rows, tmp_path):
     path, _ = rows
-    model = TableModel.fit(path, "y", regressor=RWFRegressor(**QUICK, random_state=0))
+    model = TableRegressor(**QUICK, random_state=0).fit(path, target="y")
     assert model.predict(path).shape == (300,)
     assert model.predict_to(path, tmp_path / "predictions.csv") == 300
 

@@ -637,3 +637,27 @@ def test_memory_does_not_grow_with_the_number_of_rows():
     few, many = json.loads(subprocess.run(run, capture_output=True, check=True).stdout)
     # 800 000 more rows of 80 bytes are 64 MB.
     assert many < few + 25
+
+
+class Raster:
+    """As an array of xarray: it has a graph only if what it holds is Dask's."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __dask_graph__(self):
+        return None
+
+
+def test_containers_without_a_graph_are_arrays(rng):
+    X = rng.normal(3.0, 2.0, (60, 4))
+    y = np.sin(X[:, 0])
+    quick = {"max_iter": 2, "n_restarts": 0, "random_state": 0}
+    model = RWFRegressor(20, **quick).fit(Raster(X), Raster(y))
+    assert_array_equal(model.predict(Raster(X)), RWFRegressor(20, **quick).fit(X, y).predict(X))

@@ -4,7 +4,13 @@ from rwf.data.readers.arrays import ArrayReader
 from rwf.data.readers.base import Reader
 from rwf.data.readers.blocks import BlockReader
 from rwf.data.readers.dask import DaskReader
-from rwf.data.readers.dataframes import columns_of, is_dataframe, values_of
+from rwf.data.readers.dataframes import (
+    arrow_column,
+    arrow_table,
+    columns_of,
+    is_dataframe,
+    values_of,
+)
 from rwf.data.readers.files import LoadedTable
 from rwf.data.readers.formats import FORMATS, open_table
 from rwf.data.readers.open import Data, Targets, is_collection, names_of, open_inputs, open_rows
@@ -20,6 +26,8 @@ __all__ = [
     "Reader",
     "TableReader",
     "Targets",
+    "arrow_column",
+    "arrow_table",
     "columns_of",
     "is_collection",
     "is_dataframe",

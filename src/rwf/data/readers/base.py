@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import ClassVar, TypeAlias
 
@@ -35,7 +35,8 @@ class RowLayout:
     n_inputs: int
     n_outputs: int
     single_output: bool = True  # whether y is one column, and not a table of one
-    names: tuple[str, ...] | None = None  # of the inputs, if they have any
+    names: tuple[str, ...] | None = None  # of the columns that were given, if they have any
+    n_given: int | None = field(default=None, kw_only=True)  # where encoding changes their number
 
 
 class Reader(ABC):
@@ -167,9 +168,14 @@ def row_place(where: object, first: int, row: int) -> str:
 def as_numbers(values: ArrayLike, what: str) -> Array:
     """Values as float64, if they are numbers."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        if np.asarray(values).dtype.kind not in "Mm":  # dates are numbers only in some unit
+            return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} holds something that is no number: encode it first.") from None
+        pass
+    raise ValueError(
+        f"{what} holds something that is no number, such as text or dates: encode it first, or fit "
+        "rwf.TableRegressor, which takes them as they are."
+    )
 
 
 def require_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:

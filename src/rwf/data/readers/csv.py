@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rwf.data.readers.files import TableFile, arrow, distinct_names, errors_name
 
@@ -19,7 +19,9 @@ CSV_BYTES = 4 * 2**20  # parsed together; types are guessed by the first so many
 class CSVFile(TableFile):
     """A CSV file, whose types are guessed."""
 
-    typed: ClassVar[bool] = False
+    @property
+    def typed(self) -> bool:
+        return False
 
     @functools.cached_property
     def schema(self) -> pyarrow.Schema:
@@ -39,14 +41,14 @@ class CSVFile(TableFile):
             )
 
     def batches(
-        self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
+        self, columns: Sequence[str], start: int, as_text: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
         pa, row = arrow(), 0
         # What begins with whole numbers, or with nothing, may go on with others.
         types = {
-            name: pa.string() if name in categorical else pa.float64()
+            name: pa.string() if name in as_text else pa.float64()
             for name in columns
-            if name in categorical or not pa.types.is_boolean(self.schema.field(name).type)
+            if name in as_text or not pa.types.is_boolean(self.schema.field(name).type)
         }
         batches = iter(self._open(columns, types))
         while True:

@@ -1,14 +1,18 @@
-"""Columns of pandas and polars dataframes by their names."""
+"""Columns of dataframes by their names, and what a user has in memory as a table of pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeGuard
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.data.readers.base import as_numbers, require_columns
+from rwf.data.readers.files import arrow
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class DataFrame(Protocol):
@@ -36,3 +40,30 @@ def values_of(frame: DataFrame, names: Sequence[str]) -> Array:
     return np.hstack(
         [as_numbers(columns_of(frame, [name]).to_numpy(), f"column {name!r}") for name in names]
     )
+
+
+def arrow_table(table: object) -> pyarrow.Table | None:
+    """A dataframe of pandas, polars or pyarrow as a table of pyarrow; ``None`` for other things."""
+    pa = arrow()
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if not is_dataframe(table):
+        return None
+    if hasattr(table, "to_arrow"):
+        return table.to_arrow()
+    names = [str(name) for name in table.columns]
+    columns = [arrow_column(table.iloc[:, i]) for i in range(len(names))]  # type: ignore[attr-defined]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def arrow_column(values: object) -> pyarrow.Array:
+    """A column of pandas or numpy; one of mixed objects becomes text."""
+    pa = arrow()
+    try:
+        found = pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        text = [None if v is None or v != v else str(v) for v in np.asarray(values, dtype=object)]
+        found = pa.array(text, pa.string())
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

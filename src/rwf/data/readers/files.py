@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rwf._types import Array
 from rwf.data.readers.base import SPACED_ROWS, digest, piece_rows
@@ -36,8 +36,12 @@ def arrow(name: str = "") -> ModuleType:
 class TableFile(ABC):
     """One file of a table. A file format is a subclass, in :data:`rwf.data.readers.FORMATS`."""
 
-    typed: ClassVar[bool] = True  # else numbers may be meant as categories
     path: Path
+
+    @property
+    def typed(self) -> bool:
+        """Whether columns have types; else they are guessed, and text may look like numbers."""
+        return True
 
     @property
     @abstractmethod
@@ -50,9 +54,9 @@ class TableFile(ABC):
 
     @abstractmethod
     def batches(
-        self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
+        self, columns: Sequence[str], start: int, as_text: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Some columns from row ``start`` on; a file without types reads categories as strings."""
+        """Some columns from row ``start`` on; a file without types reads some of them as text."""
 
     def content(self) -> str:
         """What tells the file from others, found without reading all of it."""
@@ -72,14 +76,14 @@ class LoadedTable(TableFile):
 
     @property
     def schema(self) -> pyarrow.Schema:
-        return self.table.schema
+        return distinct_names(self.table.schema, self.path)
 
     @property
     def n_rows(self) -> int:
         return int(self.table.num_rows)
 
     def batches(
-        self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
+        self, columns: Sequence[str], start: int, as_text: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
         rows = self.table.select(list(columns)).slice(start)
         yield from rows.to_batches(max_chunksize=piece_rows(len(columns)))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rwf.data.readers.csv import CSVFile
-from rwf.data.readers.dataframes import is_dataframe
-from rwf.data.readers.files import LoadedTable, TableFile, arrow
+from rwf.data.readers.dataframes import arrow_table
+from rwf.data.readers.files import LoadedTable, TableFile
 from rwf.data.readers.parquet import ParquetFile
 
 FORMATS: dict[str, Callable[[Path], TableFile]] = {
@@ -54,12 +54,10 @@ def open_table(table: object) -> tuple[TableFile, ...]:
     """All files of a path, a folder or a pattern, in the order of their rows; or a dataframe."""
     if isinstance(table, str | os.PathLike):
         return tuple(open_file(found) for found in files_of(os.fspath(table)))
-    if not is_dataframe(table):
-        raise TypeError(
-            f"{type(table).__name__} is no table with names: give a path, or a pandas or polars "
-            "dataframe."
-        )
-    where = Path("the dataframe")
-    if hasattr(table, "to_arrow"):
-        return (LoadedTable(where, table.to_arrow()),)
-    return (LoadedTable(where, arrow().Table.from_pandas(table, preserve_index=False)),)
+    loaded = arrow_table(table)
+    if loaded is None:
+        remedy = "a path, or a dataframe of pandas, polars or pyarrow"
+        if hasattr(table, "to_dataframe"):
+            remedy = "X.to_dataframe().reset_index()"
+        raise TypeError(f"{type(table).__name__} is no table with names: give {remedy}.")
+    return (LoadedTable(Path("the dataframe"), loaded),)

@@ -102,8 +102,14 @@ def names_of(y: object) -> tuple[str, ...] | None:
 
 
 def is_collection(X: object) -> TypeGuard[Collection]:
-    """Whether this is one of Dask's, by its methods: Dask is not imported."""
-    return hasattr(type(X), "__dask_graph__")
+    """Whether this is one of Dask's, by its methods: Dask is not imported.
+
+    Containers such as those of xarray have a graph only if what they hold is Dask's.
+    """
+    if not hasattr(type(X), "__dask_graph__"):
+        return False
+    ours = type(X).__module__.startswith("dask")
+    return ours or X.__dask_graph__() is not None  # type: ignore[attr-defined]
 
 
 def _is_path(X: object) -> TypeGuard[str | os.PathLike[str]]:

@@ -33,7 +33,7 @@ class ParquetFile(TableFile):
         return int(self._metadata.num_rows)
 
     def batches(
-        self, columns: Sequence[str], start: int, categorical: Collection[str] = ()
+        self, columns: Sequence[str], start: int, as_text: Collection[str] = ()
     ) -> Iterator[pyarrow.RecordBatch]:
         with (
             errors_name(f"{self.path} cannot be read to its end"),

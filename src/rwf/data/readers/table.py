@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,16 @@ from rwf.data.rows import Block
 if TYPE_CHECKING:
     import pyarrow
 
-Place = Callable[[int], str]  # where a row is, for errors
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a batch are, for errors."""
+
+    where: object
+    first: int  # the number of its first row
+
+    def __call__(self, row: int) -> str:
+        return row_place(self.where, self.first, row)
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,8 @@ class FilesReader(Reader):
         """All columns that are read."""
 
     @property
-    def categorical(self) -> tuple[str, ...]:
-        """Those that hold categories."""
+    def as_text(self) -> tuple[str, ...]:
+        """Those that files without types read as text."""
         return ()
 
     @abstractmethod
@@ -68,9 +76,9 @@ class FilesReader(Reader):
                 start = max(0, start - seen)
 
     def _read(self, file: TableFile, row: int) -> Iterator[Block]:
-        for batch in file.batches(self.columns, row, self.categorical):
+        for batch in file.batches(self.columns, row, self.as_text):
             if batch.num_rows:
-                yield self._block(batch, functools.partial(row_place, file.path, row))
+                yield self._block(batch, Place(file.path, row))
                 row += batch.num_rows
 
     def fingerprint(self) -> dict[str, str]:
@@ -137,6 +145,7 @@ def _require_numbers(file: TableFile, columns: Sequence[str]) -> None:
         dtype = file.schema.field(name).type
         if not is_number(dtype):
             raise ValueError(
-                f"column {name!r} of {file.path} holds {dtype}, and not numbers. Encode it, for "
-                "example with sklearn.preprocessing.OneHotEncoder, or write the table without it."
+                f"column {name!r} of {file.path} holds {dtype}, and not numbers. "
+                "rwf.TableRegressor takes tables with text, dates and missing values; or write the "
+                "table without the column."
             )

@@ -1,25 +1,23 @@
-"""Rows of a table with categorical columns, as numbers; and the folds of cross-validation."""
+"""Rows of a table, encoded by its schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf.data.readers.base import Reader, RowLayout, checked, digest, skipped
-from rwf.data.readers.files import values_in
-from rwf.data.readers.formats import open_table
+from rwf.data.readers.base import RowLayout, checked, digest
+from rwf.data.readers.files import TableFile, values_in
 from rwf.data.readers.table import FilesReader, Place
 from rwf.data.rows import Block
-from rwf.data.schema.columns import TableSchema, Unknown
+from rwf.data.schema.folds import dealt
+from rwf.data.schema.table import TableSchema
 
 if TYPE_CHECKING:
     import pyarrow
-
-FOLDS = 5  # parts into which rows are dealt
-PERIOD = 2000  # groups of rows after which they are dealt alike
 
 
 @dataclass(frozen=True)
@@ -28,33 +26,53 @@ class EncodedReader(FilesReader):
 
     schema: TableSchema
     targets: bool  # whether the target and weights are wanted, too
-    unknown: Unknown = "error"
+    strict: bool = False  # whether missing values and new categories are errors
+    learning: bool = False  # whether these are the rows that the schema was learned from
 
     @classmethod
     def of(
-        cls, table: object, schema: TableSchema, *, targets: bool, unknown: Unknown = "error"
+        cls,
+        files: Sequence[TableFile],
+        schema: TableSchema,
+        *,
+        targets: bool,
+        strict: bool = False,
+        learning: bool = False,
     ) -> Self:
-        """A reader of a path or a dataframe that has the columns of the schema."""
-        files = open_table(table)
+        """A reader of files that have the columns of the schema."""
         for file in files:
             schema.check(file, targets=targets)
-        return cls(files, schema, targets, unknown)
+        return cls(tuple(files), schema, targets, strict, learning)
 
     @property
     def layout(self) -> RowLayout:
-        names = self.schema.names
-        return RowLayout(len(names), int(self.targets), names=names)
+        schema = self.schema
+        return RowLayout(
+            len(schema.names),
+            int(self.targets),
+            names=schema.given if schema.named else None,
+            n_given=len(schema.given),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.schema.read_columns(targets=self.targets)
 
     @property
-    def categorical(self) -> tuple[str, ...]:
-        return self.schema.categorical
+    def as_text(self) -> tuple[str, ...]:
+        return self.schema.as_text
+
+    @cached_property
+    def _small(self) -> Block | None:
+        return super().read_if_small()
+
+    def read_if_small(self) -> Block | None:
+        return self._small
 
     def _block(self, batch: pyarrow.RecordBatch, place: Place) -> Block:
-        X, schema, n = self.schema.encode(batch, place, self.unknown), self.schema, batch.num_rows
+        schema, n = self.schema, batch.num_rows
+        folds = dealt(place.first + np.arange(n)) if self.learning else None
+        X = schema.encode(batch, place, strict=self.strict, folds=folds)
         y, weights = np.empty((n, 0)), np.ones(n)
         if self.targets and schema.target is not None:
             y = values_in(batch.column(schema.target))[:, None]
@@ -64,37 +82,3 @@ class EncodedReader(FilesReader):
 
     def fingerprint(self) -> dict[str, str]:
         return {**super().fingerprint(), "schema": digest([repr(self.schema).encode()])}
-
-
-@dataclass(frozen=True)
-class Fold(Reader):
-    """The rows of a source that are in one of five folds, or those that are not.
-
-    Every five consecutive rows are dealt to the folds at random, so folds are equally large, and do
-    not depend on the pieces that a source gives.
-    """
-
-    reader: Reader
-    index: int
-    held: bool  # whether rows of the fold are wanted, or all others
-
-    @property
-    def layout(self) -> RowLayout:
-        return self.reader.layout
-
-    def read(self, start: int = 0) -> Iterator[Block]:
-        return skipped(self._chosen(), start)
-
-    def _chosen(self) -> Iterator[Block]:
-        rng = np.random.default_rng(0)
-        dealt = rng.permuted(np.tile(np.arange(FOLDS), (PERIOD, 1)), axis=1).ravel()
-        row = 0
-        for piece in self.reader.read():
-            folds = dealt[(row + np.arange(len(piece))) % len(dealt)]
-            row += len(piece)
-            chosen = np.flatnonzero((folds == self.index) == self.held)
-            if len(chosen):
-                yield piece.part(chosen)
-
-    def fingerprint(self) -> dict[str, str]:
-        return {**self.reader.fingerprint(), "fold": f"{self.index}, {self.held}"}

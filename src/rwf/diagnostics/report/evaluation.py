@@ -14,7 +14,7 @@ from rwf.diagnostics.metrics import METRICS, calibration_curve
 from rwf.diagnostics.scores import Round, Scores, compare
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
 
 FOLDS = 5  # folds in which the trivial predictors are fitted to the rows of the report
 COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)  # levels of the intervals in the coverage table
@@ -30,8 +30,8 @@ class Evaluation:
     std: Array
 
     @classmethod
-    def of(cls, model: TableModel, table: object) -> Evaluation:
-        rows, n_rows = model.sample(table)
+    def of(cls, model: TableRegressor, table: object) -> Evaluation:
+        rows, n_rows = model.sample_rows(table)
         return cls(rows, n_rows, *model.predict_rows(rows.X))
 
     @property

@@ -28,7 +28,7 @@ from rwf.diagnostics.report.evaluation import Evaluation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
 
 SHOWN = 3000  # most points of a scatter plot: more overlap, and make the page large
 POINTS, PIXELS = 600, 80  # resolution of a line, and of each side of a map
@@ -53,7 +53,7 @@ class Picture:
     note: str
 
 
-def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
+def pictures(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
     """All figures that apply to this model."""
     some = slice(SHOWN)  # rows of a large table are in random order
     y, mean, z = found.y[some], found.mean[some], found.z[some]
@@ -83,9 +83,9 @@ def pictures(model: TableModel, found: Evaluation) -> Iterator[Picture]:
     yield from _of_inputs(model, found)
 
 
-def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
+def _of_inputs(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
     """Pictures over the inputs, where there are one or two."""
-    names, X = model.schema.names, found.rows.X
+    names, X = model.schema_.names, found.rows.X
     if len(names) == 1:
         yield _picture(
             "Fit",
@@ -111,7 +111,7 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
         try:
             yield _picture(
                 title,
-                lambda ax, draw=draw: draw(model.regressor, ax=ax),  # type: ignore[misc]
+                lambda ax, draw=draw: draw(model, ax=ax),  # type: ignore[misc]
                 f"{title} of the model. {note}",
                 note,
             )
@@ -119,24 +119,24 @@ def _of_inputs(model: TableModel, found: Evaluation) -> Iterator[Picture]:
             continue  # the weights of this model belong to no single scale
 
 
-def _line(ax: Axes, model: TableModel, found: Evaluation) -> None:
+def _line(ax: Axes, model: TableRegressor, found: Evaluation) -> None:
     x = found.rows.X[:, 0]
     places = np.linspace(float(x.min()), float(x.max()), POINTS)
     mean, std = model.predict_rows(places[:, None])
     predictive_band(ax, places, mean, std, data=(x[:SHOWN], found.y[:SHOWN]))
-    ax.set(xlabel=model.schema.names[0], ylabel=str(model.schema.target))
+    ax.set(xlabel=model.schema_.names[0], ylabel=str(model.schema_.target))
     ax.legend(frameon=False)
 
 
-def _map(ax: Axes, model: TableModel, X: Array, index: int, what: str) -> None:
+def _map(ax: Axes, model: TableRegressor, X: Array, index: int, what: str) -> None:
     sides = [np.linspace(column.min(), column.max(), PIXELS) for column in X.T]
     first, second = np.meshgrid(*sides)
     values = model.predict_rows(np.column_stack([first.ravel(), second.ravel()]))[index]
     mesh = ax.pcolormesh(
         first, second, values.reshape(first.shape), cmap="cividis", rasterized=True
     )
-    ax.figure.colorbar(mesh, ax=ax, label=f"{what} of {model.schema.target}", pad=0.02)
-    ax.set(xlabel=model.schema.names[0], ylabel=model.schema.names[1])
+    ax.figure.colorbar(mesh, ax=ax, label=f"{what} of {model.schema_.target}", pad=0.02)
+    ax.set(xlabel=model.schema_.names[0], ylabel=model.schema_.names[1])
 
 
 def _correlation(y: Array, mean: Array) -> str:

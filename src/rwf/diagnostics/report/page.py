@@ -20,7 +20,7 @@ from rwf.diagnostics.report.style import STYLE
 from rwf.diagnostics.scores import Score, Scores
 
 if TYPE_CHECKING:
-    from rwf.estimators.table import TableModel
+    from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
 SCORE_COLUMNS = ("predictor", "RMSE", "NLL", "95 % coverage")
@@ -43,14 +43,14 @@ class Page:
     scores: dict[str, float]
 
 
-def write_report(model: TableModel, table: object, out: Path, title: str) -> Page:
+def write_report(model: TableRegressor, table: object, out: Path, title: str) -> Page:
     """Evaluate a model on a table that has its target, and write the page in one step."""
     page = make_page(model, table, title)
     replace_file(out, lambda file: file.write(page.html.encode()))
     return page
 
 
-def make_page(model: TableModel, table: object, title: str) -> Page:
+def make_page(model: TableRegressor, table: object, title: str) -> Page:
     """Evaluate a model on a table, and make the page."""
     found = Evaluation.of(model, table)
     inside = Inspection.of(model)
@@ -161,14 +161,14 @@ def _columns(inside: Inspection) -> str:
     return _table(f"Inputs of the model of {inside.target}", head, lines, "words")
 
 
-def _learned(model: TableModel, inside: Inspection) -> str:
+def _learned(model: TableRegressor, inside: Inspection) -> str:
     parts = []
     if inside.length_scales:
         lines = [(name, *map(_number, each)) for name, each in inside.length_scales.items()]
         parts.append(
             _table("Length-scales in the units of the columns", ("column", *inside.blocks), lines)
         )
-    deviations = np.sqrt(np.asarray(model.regressor.prior_variances_, dtype=np.float64))
+    deviations = np.sqrt(np.asarray(model.prior_variances_, dtype=np.float64))
     values = [
         ("noise", _number(inside.noise_deviation)),
         ("smallest of the weights", _number(float(deviations.min()))),

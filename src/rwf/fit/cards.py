@@ -1,0 +1,104 @@
+"""Short descriptions of fits: aligned text in a terminal, a table in a notebook."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rwf.fit.pipeline import FitReport
+    from rwf.inference.optimize import Trial
+
+Line = tuple[str, str]  # a label, and what is said
+
+CLEAR = 0.1  # nats per row by which a line is better than a constant
+MOST = 0.8  # share of these that a model has which found the line
+MOST_TRIALS = 6  # that are listed
+STYLE = "text-align: left; vertical-align: top; padding: 0.15em 1em 0.15em 0"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A title and some lines."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        width = max((len(label) for label, _ in self.lines), default=0) + 2
+        return "\n".join([self.title, *(f"{label:<{width}}{text}" for label, text in self.lines)])
+
+    def html(self) -> str:
+        """The same as a table of HTML."""
+        rows = "".join(
+            f'<tr><th style="{STYLE}">{escape(label)}</th>'
+            f'<td style="{STYLE}">{escape(text)}</td></tr>'
+            for label, text in self.lines
+        )
+        return f"<div><strong>{escape(self.title)}</strong><table>{rows}</table></div>"
+
+
+def report_card(report: FitReport) -> Card:
+    """What was fitted, chosen and found."""
+    title = f"Fit of {report.n_rows:,} rows with {report.n_features:,} feature columns"
+    return Card(title, tuple(report_lines(report)))
+
+
+def report_lines(report: FitReport) -> Iterator[Line]:
+    """What was chosen and why, scores beside trivial predictors, seconds, and warnings."""
+    yield "solver", f"{report.solver}, statistics: {report.statistics}"
+    yield from _trials(report.trials)
+    scores = {"model": report.nll, "constant": report.constant_nll, "linear": report.linear_nll}
+    known = [f"{name} {value:.4g}" for name, value in scores.items() if math.isfinite(value)]
+    yield "NLL per row", f"{', '.join(known)} (leave-one-out)"
+    if report.group_scores is not None:
+        yield "new groups", str(report.group_scores)
+    stages = ", ".join(f"{stage} {value:.1f}" for stage, value in report.seconds.items())
+    yield "seconds", f"{sum(report.seconds.values()):.1f}: {stages}"
+    found = list(warnings_of(report))
+    yield "warnings", "; ".join(found) or "none"
+
+
+def _trials(trials: tuple[Trial, ...]) -> Iterator[Line]:
+    """What won, and what it was compared with."""
+    for label, chosen in (("chosen", True), ("not chosen", False)):
+        own = [_trial(trial) for trial in trials if trial.chosen is chosen]
+        shown = list(dict.fromkeys(own))
+        more = [f"and {len(shown) - MOST_TRIALS} more"] if len(shown) > MOST_TRIALS else []
+        if shown:
+            yield label, ", ".join([*shown[:MOST_TRIALS], *more])
+
+
+def _trial(trial: Trial) -> str:
+    name = trial.name or "a start"
+    if trial.held_out is not None:
+        return f"{name} (held-out log density {trial.held_out:.4g})"
+    if math.isfinite(trial.log_evidence_per_row):
+        return f"{name} (log evidence per row {trial.log_evidence_per_row:.4g})"
+    return name
+
+
+def warnings_of(report: FitReport) -> Iterator[str]:
+    """What a user should look at."""
+    if not report.beats_trivial:
+        yield no_better(report)
+    if report.at_bounds:
+        shown = ", ".join(report.at_bounds[:3])
+        more = f" and {len(report.at_bounds) - 3} more" if len(report.at_bounds) > 3 else ""
+        yield f"{shown}{more}"
+
+
+def no_better(report: FitReport) -> str:
+    """What it means that a model is no better than a trivial one."""
+    nll, constant, linear = report.nll, report.constant_nll, report.linear_nll
+    rival = "a constant" if not linear < constant else "a straight line"
+    said = (
+        f"the model predicts no better than {rival}: leave-one-out NLL {nll:.4g} nats per row, a "
+        f"constant has {constant:.4g} and a straight line {linear:.4g}"
+    )
+    if constant - linear > CLEAR and constant - nll > MOST * (constant - linear):
+        return f"{said}. y is about linear in the inputs, and so is the model"
+    return f"{said}. Either the inputs say no more about y, or learning failed: try more n_restarts"
