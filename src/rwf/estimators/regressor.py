@@ -76,7 +76,7 @@ class RWFRegressor(FeatureRegressor):
         log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
             isotropic.
         n_restarts: further starting points; the one of highest evidence wins. ``None``: 2, or none
-            for the Nyström prior of four or more columns, where others end no better on average.
+            for the Nyström prior of 4 to 16 columns, where others end no better on average.
         max_iter: iterations of L-BFGS. ``None``: 60, or 40 from that single starting point.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error.
