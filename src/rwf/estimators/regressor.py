@@ -41,7 +41,7 @@ class RWFRegressor(FeatureRegressor):
     ==================  ==================================================================
     prior               feature columns by default, for n rows
     ==================  ==================================================================
-    nystrom             n up to 3000; beyond, 2500, or 5000 if the noise is very small
+    nystrom             n up to 3000; beyond, 2500, or 4000 if the noise is very small
     multiscale          n, within 100 and 2000; on the multifrontal solver n, n/2 or n/4
                         for 1, 2 or 3 input columns, at most 250 000, 100 000 or 20 000
     field               n/4, within 50 and 16 000
