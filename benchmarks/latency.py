@@ -177,7 +177,8 @@ def measure(name: str, cache: Path) -> Row:
         else:
             taken = min(_fit(path, cache)[0] for _ in range(2))
     rate = (before + gemm_rate()) / 2e9
-    return Row(name, *X.shape, taken, rate, case.limit, commit())
+    n, d = X.shape
+    return Row(name, n, d, taken, rate, case.limit, commit())
 
 
 def _fit(rows: Path, cache: Path) -> tuple[float, float]:
@@ -201,7 +202,7 @@ def slope(rows: Iterable[Row]) -> float:
     if len(large) < 2:
         return float("nan")
     logs = np.log([[row.rows, row.scaled] for row in large])
-    return float(np.polyfit(*logs.T, 1)[0])
+    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
 
 
 def report(row: Row) -> str:

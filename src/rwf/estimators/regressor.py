@@ -41,7 +41,7 @@ class RWFRegressor(FeatureRegressor):
     ==================  ==================================================================
     prior               feature columns by default, for n rows
     ==================  ==================================================================
-    nystrom             n up to 3000; beyond, 2500, or 5000 if the noise is very small
+    nystrom             n up to 3000; beyond, 2500, or 4000 if the noise is very small
     multiscale          n, within 100 and 2000; on the multifrontal solver n, n/2 or n/4
                         for 1, 2 or 3 input columns, at most 250 000, 100 000 or 20 000
     field               n/4, within 50 and 16 000
@@ -76,7 +76,7 @@ class RWFRegressor(FeatureRegressor):
         log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
             isotropic.
         n_restarts: further starting points; the one of highest evidence wins. ``None``: 2, or none
-            for the Nyström prior of four or more columns, where others end no better on average.
+            for the Nyström prior of 4 to 16 columns, where others end no better on average.
         max_iter: iterations of L-BFGS. ``None``: 60, or 40 from that single starting point.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error; with 0, a terminal shows a bar from two

@@ -16,7 +16,7 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -157,9 +157,10 @@ def cholesky_inverse(L: Array) -> Array:
 
 def lower_of_inverse(L: Array, *, single: bool = False) -> Array:
     """The lower triangle of (LLᵀ)⁻¹, in Fortran's order, in single precision if asked for."""
-    inverse = np.array(L, order="F", dtype=np.float32 if single else np.float64)
+    inverse = np.empty(L.shape, np.float32 if single else np.float64, order="F")
+    inverse[...] = L
     if len(L):
-        call("spotri" if single else "dpotri", "L", len(L), inverse, len(L))
+        call("spotri" if single else "dpotri", "L", len(L), cast(FloatArray, inverse), len(L))
     return np.asarray(inverse, dtype=np.float64)
 
 

@@ -39,7 +39,7 @@ LARGEST_JITTER, SMALLEST_JITTER = 1e-8, 1e-11  # bounds of that jitter, relative
 
 EXACT_ROWS, CHEAP_ROWS = 1000, 500  # rows of the exact evidence, finally and in model selection
 COMPONENTS = 2500  # inducing inputs for more than ALL_ROWS rows
-MORE_COMPONENTS, MORE_ROWS = 5000, 20_000  # if COMPONENTS miss too much, and for up to so many rows
+MORE_COMPONENTS, MORE_ROWS = 4000, 20_000  # if COMPONENTS miss too much, and for up to so many rows
 PROBES = 500  # rows at which the missing variance is measured
 ONE_START = 40  # iterations from one starting point: more raise the evidence, not the accuracy
 MANY_BLOCKS = 3  # blocks of the kernel for few rows; many rows tell one block precisely
@@ -59,7 +59,7 @@ class Nystrom(Prior):
     exact_rows: int = EXACT_ROWS
     most: int = MORE_COMPONENTS
     name: ClassVar[str] = "nystrom"
-    sample_rows: ClassVar[int] = 2 * MORE_COMPONENTS  # half of them no inducing inputs, for scores
+    sample_rows: ClassVar[int] = 10_000  # more than half of them no inducing inputs, for scores
 
     def n_components(self, n: int) -> int:
         if n <= ALL_ROWS:
@@ -80,7 +80,7 @@ class Nystrom(Prior):
         full |= config.metric == "auto" and n_blocks == 1 and LOW_DIMENSION < d <= MANY_LENGTHS
         first = first_kernel(n_blocks, d, task.trend, k, ard=config.ard, full=full)
         search = config
-        if d > LOW_DIMENSION and config.n_restarts is None:
+        if LOW_DIMENSION < d <= MANY_LENGTHS and config.n_restarts is None:
             search = replace(config, n_restarts=0, iterations=config.iterations or ONE_START)
         parameters, trials = learn_kernel(
             first,
