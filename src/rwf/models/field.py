@@ -181,9 +181,8 @@ class FieldModel(CorrectedModel):
             free = np.abs(1.0 - left.total)
             coarse = free**2 * lattice[:, i]
             both = np.maximum(rest.variances + coarse, TINY)
-            coarse = coarse / both
-            fine = np.sqrt(np.maximum(1.0 - coarse, 0.0))
-            yield _Joint(((values, share[0]), (rest, share[1] * fine)), share[1] * np.sqrt(coarse))
+            fine = share[1] * np.sqrt(np.maximum(1.0 - coarse / both, 0.0))
+            yield _Joint(((values, share[0]), (rest, fine)), share[1] * free / np.sqrt(both))
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
