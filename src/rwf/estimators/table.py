@@ -10,7 +10,6 @@ from typing import Literal, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.base import clone
 
 from rwf._types import Array
@@ -26,13 +25,13 @@ from rwf.data.schema import (
     learn_schema,
 )
 from rwf.data.writers import write_columns
-from rwf.diagnostics.metrics import MeanStd
 from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.fourier import RFFRegressor
 from rwf.estimators.grouping import read_labels
 from rwf.estimators.regressor import RWFRegressor
 from rwf.persistence import save
+from rwf.uncertainty.student_t import StudentT
 
 Regressor: TypeAlias = RWFRegressor | RFFRegressor
 
@@ -194,9 +193,8 @@ class TableModel:
             return_std: also return the standard deviation.
             unknown: a category that was not seen in the fit: "error", or "zeros" to encode it so.
         """
-        parts = [*self._predictions(table, unknown)]
-        mean, std = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return (mean, std) if return_std else mean
+        p = StudentT.joined([*self._predictions(table, unknown)])
+        return (p.mean, p.std) if return_std else p.mean
 
     def predict_to(
         self,
@@ -204,24 +202,29 @@ class TableModel:
         out: str | os.PathLike[str],
         level: float = 0.95,
         unknown: Unknown = "error",
+        quantiles: Sequence[float] = (),
     ) -> int:
         """Write predictions to a CSV or Parquet file, block by block, and count them.
 
         Columns are mean, std, and lower and upper, the ends of the interval of probability
-        ``level``; the rest is as for :meth:`predict`.
+        ``level``; or mean, std, and q0.05 for a quantile of 0.05, and so on. The rest is as for
+        :meth:`predict`.
         """
         if not 0 < level < 1:
             raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
-        reach = float(ndtri(0.5 + level / 2))
+        if not all(0 < q < 1 for q in quantiles):
+            raise ValueError(f"quantiles={quantiles!r} must lie between 0 and 1, e.g. (0.05, 0.5).")
+        ends = {"lower": 0.5 - level / 2, "upper": 0.5 + level / 2}
+        levels = {f"q{q:g}": q for q in quantiles} or ends
 
         def blocks() -> Iterator[dict[str, Array]]:
-            for mean, std in self._predictions(table, unknown):
-                half = reach * std
-                yield {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+            for p in self._predictions(table, unknown):
+                columns = {name: p.ppf(q) for name, q in levels.items()}
+                yield {"mean": p.mean, "std": p.std, **columns}
 
         return write_columns(Path(out), blocks())
 
-    def _predictions(self, table: object, unknown: Unknown) -> Iterator[MeanStd]:
+    def _predictions(self, table: object, unknown: Unknown) -> Iterator[StudentT]:
         if unknown not in ("error", "zeros"):
             raise ValueError(f"unknown={unknown!r}: use 'error' or 'zeros'.")
         reader = EncodedReader.of(table, self.schema, targets=False, unknown=unknown)
@@ -238,8 +241,8 @@ class TableModel:
         reader = EncodedReader.of(table, self.schema, targets=True)
         return reader.sample(rows, np.random.default_rng(0))
 
-    def predict_rows(self, X: Array) -> MeanStd:
-        """Means and standard deviations at rows of numbers, as :meth:`sample` has them."""
+    def predict_rows(self, X: Array) -> StudentT:
+        """Predictive distributions at rows of numbers, as :meth:`sample` has them."""
         return _predicted(self.regressor, X)
 
     @property
@@ -261,5 +264,5 @@ class TableModel:
             )
 
 
-def _predicted(regressor: Regressor, X: Array) -> MeanStd:
-    return regressor.predict(ArrayReader(X, np.empty((len(X), 0))), return_std=True)
+def _predicted(regressor: Regressor, X: Array) -> StudentT:
+    return regressor.predict_distribution(ArrayReader(X, np.empty((len(X), 0))))

@@ -1,4 +1,4 @@
-"""The whole fit: sample → scale → learn → condition → calibrate → blend → report.
+"""The whole fit: sample → scale → learn → condition → blend → calibrate → report.
 
 Rows in memory and rows of a stream take the same steps. Hyperparameters are learned on a sample;
 the model of all rows follows from one pass over them. The report compares it with trivial
@@ -26,7 +26,7 @@ from rwf.inference.posterior import normal_log_density
 from rwf.linalg.dense import factor_matrix
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
-from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated_model
+from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -188,13 +188,15 @@ def condition(
         watch: seconds by stage.
         in_memory: all rows in their own units, if they are in memory and not all in the task.
     """
-    model = calibrated_model(learned, task, rows)
+    model = learned.condition(task, rows)
     watch.lap("conditioning")
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
         everything = task.known if in_memory is None else task.units.rows(in_memory)
         model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
         watch.lap("neighbours")
+    model = calibrated(model, learned, task)
+    watch.lap("calibration")
     report = report_on(model, learned, task, n, watch.seconds)
     watch.lap("report")
     task.progress(

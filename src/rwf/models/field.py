@@ -20,7 +20,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Calibration, Model, ModelSummary, Prediction
+from rwf.models.base import Model, ModelSummary, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
@@ -49,12 +49,7 @@ class FieldModel(CorrectedModel):
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
     scores: tuple[FieldScores, ...]  # of each output
-    errors: Calibration | None  # errors of held-out rows over their standard deviations
     n_neighbors: int
-
-    @property
-    def calibration(self) -> Calibration | None:
-        return self.errors
 
     @property
     def keeps_rows(self) -> bool:
@@ -121,8 +116,7 @@ class FieldModel(CorrectedModel):
             function = np.maximum(mixed.variance - noise, LEAST_SHARE * mixed.variance)
             factor[:, i] = scale * function / np.maximum(p.function_variance[:, i], TINY)
             noises[:, i] = scale * (mixed.variance - function) / p.noise_variance[:, i]
-        inflation = 1.0 if self.errors is None else self.errors.inflation
-        return Correction(factor * inflation, shift, noises * inflation)
+        return Correction(factor, shift, noises)
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory

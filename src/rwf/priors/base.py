@@ -18,7 +18,7 @@ from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
-from rwf.models.corrected import calibrate, calibrate_locally
+from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.uncertainty.extrapolation import block_energies, support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
@@ -31,7 +31,7 @@ Neighbors = Literal["auto"] | int | None
 
 SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
-CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
+CALIBRATION_ROWS = 3000  # rows whose errors calibrate predictions, at most
 
 NOT_FOR_GROUPS = ("field",)  # priors whose models cannot leave whole groups out
 
@@ -166,18 +166,18 @@ class Prior(ABC):
 
 def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> Model:
     """The model of all rows, with its variances calibrated as the config says."""
-    model, mode = learned.condition(task, rows), task.config.calibration
+    return calibrated(learned.condition(task, rows), learned, task)
+
+
+def calibrated(model: Model, learned: LearnedPrior, task: LearningTask) -> Model:
+    """A model with the density of its leave-one-out errors."""
+    mode = task.config.calibration
     if mode is None or learned.finished:
         return model
-    model = calibrate(model, task.scored)
-    if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
-        return model
     known = scored_rows(task.known, CALIBRATION_ROWS, task.rng)
-    local = calibrate_locally(model, known, task.rng)
-    if local is None:
-        return model
-    task.progress(f"errors vary by place: log density higher by {local.gain:.4f}")
-    return local
+    # Leave-one-out errors are those of parameters that were learned with these rows.
+    growth = 1.0 + 2.0 * learned.n_learned / len(task.known)
+    return calibrate(model, known, task.rng, local=mode == "local", growth=growth)
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:
