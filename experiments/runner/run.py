@@ -140,7 +140,9 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
     return {
         **scores(y_test, prediction, references),
-        **function_scores(method, X_test, prediction.mean, None if table.f is None else table.f[rows.test]),
+        **function_scores(
+            method, X_test, prediction.mean, None if table.f is None else table.f[rows.test]
+        ),
         **dict(zip(COSTS, costs, strict=True)),
         **dict(zip(SIZES, sizes, strict=True)),
         "facts": plain({**method.facts(), "warnings": seen}),

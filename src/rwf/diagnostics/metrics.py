@@ -62,7 +62,7 @@ def crps(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None)
 
 
 def nll(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> float:
-    r"""Negative log predictive density; that of N(μ, σ²) is :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
+    r"""Negative log predictive density, of normals :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
     y, p = _compared(y, mean, std)
     return float(-np.mean(p.logpdf(y)))
 

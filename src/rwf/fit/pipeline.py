@@ -56,6 +56,8 @@ class FitReport:
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
         solver: which solver fitted the rows, and why.
+        line_share: share of a straight line or a constant in the means, where leave-one-out errors
+            do not favour the model alone; zero where they do.
         group_scores: scores of all rows, each predicted without its group; ``None`` without
             groups.
     """
@@ -71,6 +73,7 @@ class FitReport:
     constant_nll: float
     linear_nll: float
     solver: str = ""
+    line_share: float = 0.0
     group_scores: GroupScores | None = None
 
     @property
@@ -239,6 +242,7 @@ def report_on(
         constant_nll=float(np.average(constant, weights=rows.weights)) + unit,
         linear_nll=float(np.average(linear, weights=rows.weights)) + unit,
         solver=f"{summary.solver}: {learned.why or f'{summary.n_features} columns'}",
+        line_share=model.line_share,
     )
 
 

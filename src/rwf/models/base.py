@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -39,12 +39,13 @@ class Prediction:
 
     @classmethod
     def in_parts(cls, rows: Block, size: int, predict: Callable[[Block], Prediction]) -> Prediction:
-        """The predictions of rows, ``size`` of them at a time; groups are whole."""
+        """Normal predictions of rows, ``size`` of them at a time; groups are whole."""
         order = [*group_parts(rows.groups, len(rows), size)]
         parts = [predict(rows.part(which)) for which in order]
         place = np.argsort(np.concatenate(order))
-        columns = [[getattr(p, field.name) for p in parts] for field in fields(cls)]
-        return cls(*(None if c[0] is None else np.concatenate(c)[place] for c in columns))
+
+        names = ("mean", "function_variance", "noise_variance", "support")
+        return cls(*(np.concatenate([getattr(p, name) for p in parts])[place] for name in names))
 
     @property
     def variance(self) -> Array:
@@ -101,6 +102,11 @@ class Model(ABC):
     def metric(self) -> Array:
         """A, shape (d, d): rows are as similar as their xA are close."""
         return np.eye(len(self.units.columns))
+
+    @property
+    def line_share(self) -> float:
+        """The share of a straight line or a constant in the means, the mean over outputs."""
+        return 0.0
 
     @property
     def needs_all_rows(self) -> bool:

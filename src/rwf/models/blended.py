@@ -100,9 +100,7 @@ def blend_neighbors(
         levels[output] = np.average(squares[:, output], weights=test.weights)
         own = Marginals(alone.mean[:, output], levels[output] * alone.variance[:, output])
         blends.append(
-            learn_output_blend(
-                rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
-            )
+            learn_output_blend(rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups)
         )
     if all(blend is None for blend in blends):
         return None

@@ -97,6 +97,10 @@ class CorrectedModel(Model):
     def metric(self) -> Array:
         return self.model.metric
 
+    @property
+    def line_share(self) -> float:
+        return self.model.line_share
+
     def unbiased_rows(self, known: Block) -> Block:
         return self.model.unbiased_rows(known)
 
@@ -168,18 +172,28 @@ class Calibrated(CorrectedModel):
 
 
 def calibrate(
-    model: Model, known: Block, rng: np.random.Generator, *, local: bool, growth: float = 1.0
+    model: Model,
+    rows: Block,
+    p: Prediction,
+    rng: np.random.Generator,
+    *,
+    local: bool,
+    growth: float = 1.0,
 ) -> Model:
-    """The model with the density of its leave-one-out errors, from some of its rows.
+    """The model with the density of its errors; few rows leave it as it is.
 
-    Without ``local`` it is the same for all rows. Variances also grow by a factor that errors do
-    not show; see :mod:`rwf.uncertainty.error_density`. A few rows leave the model as it is.
+    Args:
+        model: what is calibrated.
+        rows: rows that it had not seen, or that are left out.
+        p: its predictions of these.
+        rng: draws centers.
+        local: whether the density follows the place, the mean and the variance.
+        growth: of all variances, for what errors do not show; see
+            :mod:`rwf.uncertainty.error_density`.
     """
-    rows = model.unbiased_rows(known)
     if np.count_nonzero(rows.weights) < ENOUGH_SCORES:
         return model
-    p, U = model.leave_one_out(rows), rows.X @ model.metric
-    densities = []
+    U, densities = rows.X @ model.metric, []
     for k in range(model.n_outputs):
         of_y = p.mean[:, k], p.variance[:, k], p.function_variance[:, k]
         scored = Scored(U, rows.y[:, k], *of_y, p.support, rows.weights)
@@ -191,7 +205,5 @@ def calibrate_scores(model: Model, scores: Sequence[Array], rng: np.random.Gener
     """A model whose variances suit every place but for one density of its scores, by output."""
     if len(scores[0]) < ENOUGH_SCORES:
         return model
-    densities = (
-        learn_error_density(Scored.of_scores(z), rng, local=False) for z in scores
-    )
+    densities = (learn_error_density(Scored.of_scores(z), rng, local=False) for z in scores)
     return Calibrated(model, tuple(densities))

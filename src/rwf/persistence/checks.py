@@ -34,6 +34,7 @@ from rwf.models.corrected import Calibrated, CorrectedModel
 from rwf.models.dense import DenseModel
 from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
+from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
@@ -266,6 +267,9 @@ def _check_correction(part: object) -> None:
             own = [density.features.of_inputs.centers for density in densities]
             same = all(len(C) == 0 or C.shape[1] == d for C in own)
             require(same, "a density has other inputs")
+        case Stacked(line=line, shares=shares):
+            require(line.coefficients.shape[1] == len(shares) == k, "a line has other outputs")
+            require(len(line.root) in (1, d + 1), "a line has other inputs")
         case FieldModel(outputs=outputs, X=X, scores=scores):
             require(len(outputs) == len(scores) == part.y.shape[1] == k, "outputs differ in number")
             kernels = [kernel for o in outputs for kernel in (o.values, o.residuals)]

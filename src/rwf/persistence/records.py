@@ -38,6 +38,7 @@ from rwf.models.corrected import Calibrated
 from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.models.field import FieldModel, FieldOutput
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
+from rwf.models.stacked import Line, Stacked
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check
 from rwf.persistence.codec import Registry
@@ -88,11 +89,12 @@ SPIKE_SLAB = (
     SpikeSlabHyperparameters, SpikeSlabModel,
 )  # fmt: skip
 CORRECTIONS = (
-    SmoothFeatures, ScaleFeatures, ErrorDensity, Calibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert,
-    OutputBlend, NeighborBlend, FieldKernel, FieldScores, FieldBlend, FieldOutput, FieldModel,
+    SmoothFeatures, ScaleFeatures, ErrorDensity, Calibrated, Line, Stacked, MaternKernel, VecchiaGP,
+    LocalScale, BlendWeights, Expert, OutputBlend, NeighborBlend, FieldKernel, FieldScores,
+    FieldBlend, FieldOutput, FieldModel,
 )  # fmt: skip
 MODELS = (
-    DenseModel, TreeModel, SpikeSlabModel, Calibrated, NeighborBlend, FieldModel,
+    DenseModel, TreeModel, SpikeSlabModel, Calibrated, Stacked, NeighborBlend, FieldModel,
 )  # fmt: skip
 PRIORS = (
     Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,

@@ -20,6 +20,7 @@ from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
+from rwf.models.stacked import stack_with_line
 from rwf.uncertainty.extrapolation import block_energies, support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 
@@ -170,14 +171,19 @@ def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> M
 
 
 def calibrated(model: Model, learned: LearnedPrior, task: LearningTask) -> Model:
-    """A model with the density of its leave-one-out errors."""
+    """A model with the density of its leave-one-out errors, and no worse than a straight line."""
     mode = task.config.calibration
     if mode is None or learned.finished:
         return model
-    known = scored_rows(task.known, CALIBRATION_ROWS, task.rng)
+    rows = model.unbiased_rows(scored_rows(task.known, CALIBRATION_ROWS, task.rng))
+    p = model.leave_one_out(rows)
     # Leave-one-out errors are those of parameters that were learned with these rows.
-    growth = 1.0 + 2.0 * learned.n_learned / len(task.known)
-    return calibrate(model, known, task.rng, local=mode == "local", growth=growth)
+    hidden = 2.0 * learned.n_learned / len(task.known)
+    stacked = stack_with_line(model, p, rows, task.known, hidden)
+    if stacked is not None:
+        task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
+        model, p = stacked, stacked.stack(p, rows)
+    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=1.0 + hidden)
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rwf._types import Array
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
 
 def pit_histogram(ax: "Axes", pit: Array, bins: int = 20) -> "Axes":
     """Histogram of probability integral transforms, shape (n,), with the uniform density."""
-    ax.hist(pit, np.linspace(0.0, 1.0, bins + 1), density=True, color=BLUE, alpha=0.6)
+    ax.hist(pit, [*np.linspace(0.0, 1.0, bins + 1)], density=True, color=BLUE, alpha=0.6)
     ax.axhline(1.0, color=BLACK, linewidth=0.9)
     ax.set(xlim=(0.0, 1.0), xlabel="predicted probability", ylabel="density of rows")
     return ax
