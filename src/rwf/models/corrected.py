@@ -74,6 +74,10 @@ class CorrectedModel(Model):
         return self.model.gaussian
 
     @property
+    def keeps_rows(self) -> bool:
+        return self.model.keeps_rows
+
+    @property
     def needs_all_rows(self) -> bool:
         return self.keeps_rows or self.model.needs_all_rows
 

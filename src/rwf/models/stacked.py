@@ -4,7 +4,7 @@ r"""A model stacked with a straight line or a constant, for data in which it fin
 
 The weight minimises squared leave-one-out errors. Those of the model are optimistic, as its p
 hyperparameters were learned from the same n rows: by Akaike's criterion that hides a squared error
-of :math:`2p\sigma^2/n`, which shrinks the weight.
+of :math:`2p\sigma^2/n`, and twice as much shrinks the weight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from rwf.linalg.dense import factor_matrix
 from rwf.models.base import Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 
-ALONE = 0.6  # weight from which on the model stays as it is
+ALONE = 0.5  # weight from which on the model stays as it is
+CAUTION = 2.0  # times the criterion: kernels fit noise better than as many coefficients would
 RIDGE = 1e-9  # relative to the mean square of a column: columns may be linear in others
 
 
@@ -120,7 +121,7 @@ def stack_with_line(
         found.append((float(np.average((errors**2).sum(axis=1), weights=weights)), line, errors))
     _, line, errors = min(found, key=lambda each: each[0])
     own = scored.y - p.mean
-    apart, unseen = errors - own, hidden * np.average(own**2, axis=0, weights=weights)
+    apart, unseen = errors - own, CAUTION * hidden * np.average(own**2, axis=0, weights=weights)
     square = np.average(apart**2, axis=0, weights=weights) + unseen
     product = np.average(errors * apart, axis=0, weights=weights)
     shares = np.clip(product / np.maximum(square, 1e-300), 0.0, 1.0)

@@ -64,8 +64,7 @@ class SmoothFeatures:
     def _root(self) -> Array:
         K = self._kernel(self.centers)
         K[np.diag_indices_from(K)] += JITTER
-        L: Array = np.linalg.cholesky(K)
-        return L
+        return np.asarray(np.linalg.cholesky(K), dtype=np.float64)
 
     def _kernel(self, U: Array) -> Array:
         C = self.centers
@@ -294,7 +293,7 @@ def _mode(
     information = dof / (2 * (dof + 3))
     P = information * (Z * counts[:, None]).T @ Z
     P[np.diag_indices_from(P)] += 1.0
-    L: Array = np.linalg.cholesky(P)
+    L = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
 
     def density(h: Array, w: Array) -> float:
         terms = t_log_density(np.sqrt(squares * np.exp(-h)), dof) - 0.5 * h
