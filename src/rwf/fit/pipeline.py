@@ -78,7 +78,12 @@ class FitReport:
 
     @property
     def beats_trivial(self) -> bool:
-        """Whether the model predicts better than a constant and than a straight line."""
+        """Whether the model predicts better than a constant and than a straight line.
+
+        A model whose means are mostly those of such a line does not.
+        """
+        if self.line_share > 0.5:
+            return False
         rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
         return not rivals or self.nll < min(rivals)
 

@@ -99,9 +99,10 @@ def blend_neighbors(
     for output in range(model.n_outputs) if len(test) else ():
         levels[output] = np.average(squares[:, output], weights=test.weights)
         own = Marginals(alone.mean[:, output], levels[output] * alone.variance[:, output])
-        blends.append(
-            learn_output_blend(rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups)
+        found = learn_output_blend(
+            rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
         )
+        blends.append(None if found is None else found.blend)
     if all(blend is None for blend in blends):
         return None
     return NeighborBlend(model, tuple(blends), levels)

@@ -189,6 +189,14 @@ class OutputBlend:
         return ExpertInputs(model, own, distances, self.squares[near]).average(self.experts)
 
 
+@dataclass(frozen=True)
+class LearnedBlend:
+    """A blend, and its predictions of the held-out rows."""
+
+    blend: OutputBlend
+    unseen: Marginals
+
+
 def learn_output_blend(
     X: Array,
     y: Array,
@@ -197,7 +205,7 @@ def learn_output_blend(
     rng: np.random.Generator,
     n_neighbors: int = NEIGHBORS,
     groups: IntArray | None = None,
-) -> OutputBlend | None:
+) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
     Of all rows X and y, ``held`` are held out, and ``unseen`` the model's predictions of these.
@@ -218,7 +226,8 @@ def learn_output_blend(
     error = standard_error(gains, None if groups is None else groups[held])
     if not experts or gains.mean() < STANDARD_ERRORS * error:
         return None
-    return OutputBlend(gp, center, _leave_one_out_squares(gp), experts, float(gains.mean()))
+    blend = OutputBlend(gp, center, _leave_one_out_squares(gp), experts, float(gains.mean()))
+    return LearnedBlend(blend, both)
 
 
 def _log_density(y: Array, p: Marginals) -> Array:

@@ -201,7 +201,7 @@ class ErrorDensity:
         nu = heavier(self.dof, unknown)
         factor = np.exp(h + _log_level(self.dof) - _log_level(nu))
         most, least = self.usual
-        among = np.minimum(most / np.maximum(function_variance, TINY), support / least)
+        among = np.minimum(most / np.maximum(function_variance, most), support / least)
         among = np.minimum(among, 1.0)
         factor = among * factor + (1.0 - among) * np.maximum(factor, 1.0)
         return self.growth * factor, nu

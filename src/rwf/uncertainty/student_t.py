@@ -139,6 +139,6 @@ class StudentT:
         apart = 2 / (1 - 1 / nu) / np.sqrt(nu)
         apart = apart * np.exp(betaln(0.5, nu - 0.5) - 2 * betaln(0.5, nu / 2))
         apart = np.where(nu < NORMAL, apart, 1 / np.sqrt(np.pi))
-        near = 2 * density * (1 + t**2 / nu) / (1 - 1 / nu)
+        near = 2 * density * (1 + t**2 / self.dof) / (1 - 1 / self.dof)
         score: Array = self.scale * (t * (2 * stdtr(self.dof, t) - 1) + near - apart)
         return score
