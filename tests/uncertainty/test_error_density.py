@@ -10,15 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.optimize import approx_fprime
 
+from rwf.uncertainty.density_learning import _mode, learn_error_density
 from rwf.uncertainty.error_density import (
     HEAVIEST,
     LIGHTEST,
     ScaleFeatures,
     Scored,
     SmoothFeatures,
-    _mode,
     heavier,
-    learn_error_density,
 )
 from rwf.uncertainty.student_t import StudentT
 
@@ -120,7 +119,7 @@ def test_weights_count_rows(rng):
 
 
 def test_the_mode_has_no_slope(rng, monkeypatch):
-    monkeypatch.setattr("rwf.uncertainty.error_density.TOLERANCE", 1e-14)
+    monkeypatch.setattr("rwf.uncertainty.density_learning.TOLERANCE", 1e-14)
     rows = scored(rng, 120, SCALES["place"])
     rows = replace(rows, weights=rng.uniform(0.5, 2.0, 120))
     features = ScaleFeatures.of(rows, 0.8, rng)

@@ -26,7 +26,8 @@ from rwf.models.base import (
     Prediction,
     incompatible,
 )
-from rwf.uncertainty.error_density import ErrorDensity, Scored, learn_error_density
+from rwf.uncertainty.density_learning import learn_error_density
+from rwf.uncertainty.error_density import ErrorDensity, Scored
 from rwf.uncertainty.student_t import draw_roots, mean_root, variance_ratio
 
 if TYPE_CHECKING:
