@@ -339,7 +339,7 @@ def test_rows_are_saved_only_if_they_may_be(path):
     assert not path.exists()
     with pytest.warns(RowsInFileWarning, match="neighbors=None"):
         model.save(path)
-    assert isinstance(rwf.load(path).model_, NeighborBlend)
+    assert isinstance(rwf.load(path).model_.model, NeighborBlend)
 
 
 class Sombrero(rwf.RadialWavelet):

@@ -29,6 +29,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import digamma, polygamma
 
 from rwf._types import Array, BoolArray, IntArray
+from rwf.data.rows import block_rows
 
 HEAVIEST, LIGHTEST = 3.0, 10.0  # ν is within: known errors seem lighter than new ones are
 OF_VARIANCES, OF_MEANS, OF_INPUTS = 1, 2, 3  # numbers of parts of h
@@ -183,10 +184,14 @@ class ErrorDensity:
 
         In gaps and beyond the data, where no errors support less, the factor is at least one.
         """
-        Z = self.features(X, mean, variance)
-        h = np.clip(Z @ self.weights, *self.span)
-        V = solve_triangular(self.precision, Z.T, lower=True)
-        unknown = np.einsum("pn,pn->n", V, V)
+        h, unknown = np.empty((2, len(mean)))
+        size = block_rows(len(self.weights))
+        for start in range(0, len(mean), size):
+            its = slice(start, start + size)
+            Z = self.features(X[its], mean[its], variance[its])
+            h[its] = np.clip(Z @ self.weights, *self.span)
+            V = solve_triangular(self.precision, Z.T, lower=True)
+            unknown[its] = np.einsum("pn,pn->n", V, V)
         nu = heavier(self.dof, unknown)
         factor = np.exp(h + _log_level(self.dof) - _log_level(nu))
         most, least = self.usual
