@@ -24,6 +24,7 @@ from rwf.models.corrected import CorrectedModel, Correction
 
 ALONE = 0.5  # weight from which on the model stays as it is
 CAUTION = 2.0  # times the criterion: kernels fit noise better than as many coefficients would
+LEAST_SHARE = 1e-9  # of the variance of y that is taken to be that of f
 RIDGE = 1e-9  # relative to the mean square of a column: columns may be linear in others
 
 
@@ -85,7 +86,7 @@ class Stacked(CorrectedModel):
     def _correction(self, p: Prediction, line: Array) -> Correction:
         apart = line - p.mean
         between = self.shares * (1.0 - self.shares) * apart**2  # the variance of both means
-        factor = 1.0 + between / np.maximum(p.function_variance, 1e-300)
+        factor = 1.0 + between / np.maximum(p.function_variance, LEAST_SHARE * p.variance)
         return Correction(factor, (1.0 - self.shares) * apart, np.ones_like(p.mean))
 
     def mean(self, X: Array) -> Array:
