@@ -32,6 +32,7 @@ from rwf.uncertainty.vecchia import NEIGHBORS
 STREAM_SAMPLE = 2**20
 """Rows of a stream on which priors learn that would use all rows."""
 
+MOSTLY = 0.75  # share of a line from which on a model counts as no better
 NEIGHBOR_ROWS = 100_000
 """Rows up to which a blend with nearest neighbours is tried by default."""
 
@@ -82,7 +83,7 @@ class FitReport:
 
         A model whose means are mostly those of such a line does not.
         """
-        if self.line_share > 0.5:
+        if self.line_share > MOSTLY:
             return False
         rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
         return not rivals or self.nll < min(rivals)
