@@ -10,16 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
+from rwf.uncertainty.student_t import StudentT
 
 
 class Method(Protocol):
-    """The interface of a method: Gaussian predictions, the noise included."""
+    """The interface of a method: means and standard deviations, the noise included."""
 
     def fit(self, X: Array, y: Array) -> object: ...
 
     def predict(self, X: Array) -> tuple[Array, Array]: ...
 
     def facts(self) -> Mapping[str, object]: ...
+
+
+@runtime_checkable
+class DistributionMethod(Method, Protocol):
+    """A method whose predictive distributions are not all normal; it is scored by these."""
+
+    def predict_distribution(self, X: Array) -> StudentT: ...
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from experiments.baselines.standardized import Method
 from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf._types import Array
+from rwf.uncertainty.student_t import StudentT
 
 Settings = Mapping[str, Any]  # checked by the constructors that take them
 Factory = Callable[[Settings, int], Method]
@@ -36,6 +37,9 @@ class Regressor:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self.model.predict(X, return_std=True)
+
+    def predict_distribution(self, X: Array) -> StudentT:
+        return self.model.predict_distribution(X)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:
         return self.model.predict_function(X)

@@ -17,7 +17,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from experiments.baselines.standardized import FunctionMethod, GroupMethod, Method
+from experiments.baselines.standardized import (
+    DistributionMethod,
+    FunctionMethod,
+    GroupMethod,
+    Method,
+)
 from experiments.data.splits import Split
 from experiments.data.table import Table
 from experiments.data.tasks import problem
@@ -33,6 +38,7 @@ from rwf.diagnostics.metrics import (
     linear_reference,
     rmse,
 )
+from rwf.uncertainty.student_t import StudentT
 
 SCORES = {
     "rmse": METRICS["rmse"],
@@ -123,7 +129,7 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
         else:
             raise ValueError(f"{run.task} has no groups: use another method than {run.method}.")
         fitted, cpu_fitted = time.perf_counter(), time.process_time()
-        mean, std = method.predict(X_test)
+        prediction = predicted_by(method, X_test)
         predicted = time.perf_counter()
     costs = (fitted - begun, cpu_fitted - cpu_begun, predicted - fitted, peak_memory_mb())
     sizes: tuple[JSON, ...] = (len(y), len(y_test), X.shape[1], float(y.var()))
@@ -133,21 +139,30 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
         "linear": linear_reference(X, y, X_test),
     }
     return {
-        **scores(y_test, (mean, std), references),
-        **function_scores(method, X_test, mean, None if table.f is None else table.f[rows.test]),
+        **scores(y_test, prediction, references),
+        **function_scores(
+            method, X_test, prediction.mean, None if table.f is None else table.f[rows.test]
+        ),
         **dict(zip(COSTS, costs, strict=True)),
         **dict(zip(SIZES, sizes, strict=True)),
         "facts": plain({**method.facts(), "warnings": seen}),
     }
 
 
-def scores(y: Array, prediction: MeanStd, references: Mapping[str, MeanStd]) -> Row:
+def predicted_by(method: Method, X: Array) -> StudentT:
+    """Predictive distributions, which are normal unless the method has its own."""
+    if isinstance(method, DistributionMethod):
+        return method.predict_distribution(X)
+    return StudentT.normal(*method.predict(X))
+
+
+def scores(y: Array, prediction: StudentT, references: Mapping[str, MeanStd]) -> Row:
     """Every metric of a prediction, its skill over each reference, and its calibration curve."""
-    row: Row = {name: metric(y, *prediction) for name, metric in SCORES.items()}
+    row: Row = {name: metric(y, prediction) for name, metric in SCORES.items()}
     for label, reference in references.items():
         for name, skill in SKILLS.items():
             row[f"{name}_skill_{label}"] = skill(y, prediction, reference)
-    row["coverages"] = [float(share) for share in calibration_curve(y, *prediction)]
+    row["coverages"] = [float(share) for share in calibration_curve(y, prediction)]
     return row
 
 

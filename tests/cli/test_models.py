@@ -103,7 +103,8 @@ def test_the_whole_way(work, command, kind):
     assert [*predicted.columns] == ["mean", "std", "lower", "upper"]
     mean, std = rwf.load("base.rwf").predict(make(), return_std=True)
     assert_allclose(predicted["mean"], mean, rtol=1e-12)
-    assert_allclose(predicted["upper"] - predicted["lower"], 2 * 1.959964 * std, rtol=1e-6)
+    reach = (predicted["upper"] - predicted["lower"]) / (2 * std)
+    assert ((reach > 1.83) & (reach < 2.0)).all()  # of t's with 3 to 10 degrees of freedom
 
     for part, seed in (("left", 5), ("right", 6)):
         make(60, seed).to_csv(f"{part}.csv", index=False)
@@ -314,9 +315,26 @@ def test_force_replaces_an_output(model, command):
 def test_the_end_of_the_name_says_how_predictions_are_written(model, command, name):
     assert command("predict", "model.rwf", "rows.csv", "--out", name, "--interval", "0.5")[0] == 0
     found = pd.read_csv(name) if "csv" in name else pd.read_parquet(name)
-    mean, std = rwf.load("model.rwf").predict("rows.parquet", return_std=True)
+    model = rwf.load("model.rwf")
+    mean, std = model.predict("rows.parquet", return_std=True)
     assert_allclose(found["mean"], mean, rtol=1e-12)
-    assert_allclose(found["upper"], mean + 0.67448975 * std, rtol=1e-7)
+    assert_allclose(found["std"], std, rtol=1e-12)
+    p = model.predict_rows(model.sample("rows.parquet")[0].X)
+    assert_allclose(np.sort(found["upper"]), np.sort(p.ppf(0.75)), rtol=1e-7)
+
+
+def test_quantiles_take_the_place_of_the_interval(model, command):
+    quantiles = ("--quantiles", ".05,.5,.95")
+    assert command("predict", "model.rwf", "rows.csv", "--out", "p.csv", *quantiles)[0] == 0
+    found = pd.read_csv("p.csv")
+    assert [*found.columns] == ["mean", "std", "q0.05", "q0.5", "q0.95"]
+    assert_allclose(found["q0.5"], found["mean"])
+    assert_allclose(found["q0.05"] + found["q0.95"], 2 * found["mean"])
+    for wrong in ("5,95", "a"):
+        code, _, err = command(
+            "predict", "model.rwf", "rows.csv", "--out", "q.csv", "--quantiles", wrong
+        )
+        assert (code, "such as .05,.5,.95" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +421,7 @@ def test_a_model_that_keeps_its_rows_says_so(work, command):
     assert "RowsInFile" not in err
     assert json.loads(command(*fit, "--json")[1])["keeps_rows"] is True
     assert command("update", "curve.rwf", "curve.csv")[0] == 0
-    assert len(rwf.load("curve.rwf").model_.blends[0].rows[0]) == 1400
+    assert len(rwf.load("curve.rwf").model_.model.blends[0].rows[0]) == 1400
     _, out, _ = command(*fit, "--neighbors", "none")
     assert "with all its rows" not in " ".join(out.split())
     assert json.loads(command(*fit, "--json", "--neighbors", "none")[1])["keeps_rows"] is False
@@ -509,9 +527,14 @@ def test_scores_are_those_of_metrics_without_weights(rng):
     X, y = rng.normal(3, 2, (40, 3)), rng.normal(5, 1, 40)
     X[:, 2] = 4.0  # constant
     known, new = Block(X, y[:, None], np.full(40, 2.5)), rng.normal(3, 2, (7, 3))
-    assert_allclose(linear_prediction(known, new), linear_reference(X, y, new))
-    empty = Block(X[:, :0], y[:, None], np.ones(40))
-    assert_allclose(linear_prediction(empty, new[:, :0]), constant_reference(y, 7))
+    for found, expected in (
+        (linear_prediction(known, new), linear_reference(X, y, new)),
+        (
+            linear_prediction(Block(X[:, :0], y[:, None], np.ones(40)), new[:, :0]),
+            constant_reference(y, 7),
+        ),
+    ):
+        assert_allclose((found.mean, found.std), expected)
 
 
 def test_weights_of_least_squares_repeat_rows(rng):
@@ -521,11 +544,11 @@ def test_weights_of_least_squares_repeat_rows(rng):
     times = rng.integers(0, 4, 30).astype(float)
     repeated = np.repeat(np.arange(30), times.astype(int))
     new = rng.normal(3, 2, (7, 2))
-    mean, _ = linear_prediction(Block(X, y[:, None], times), new)
-    same, _ = linear_prediction(
+    found = linear_prediction(Block(X, y[:, None], times), new)
+    same = linear_prediction(
         Block(X[repeated], y[repeated, None], np.ones(len(repeated))), new
     )  # fmt: skip
-    assert_allclose(mean, same)
+    assert_allclose(found.mean, same.mean)
 
 
 def test_the_commands_of_the_page_about_them_run(work, command):

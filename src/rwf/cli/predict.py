@@ -21,6 +21,9 @@ def predict(
         Path, typer.Option(help="The file to write: .csv or .parquet, or .nc or .tif of a raster.")
     ],
     interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    quantiles: Annotated[
+        str, typer.Option(help="Quantiles instead of an interval, such as .05,.5,.95.")
+    ] = "",
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse missing values and new categories.")
     ] = False,
@@ -32,6 +35,8 @@ def predict(
 ) -> None:
     """Predict a table: columns mean, std, lower and upper, one row for each of its rows.
 
+    With --quantiles, columns such as q0.05 take the place of lower and upper.
+
     Columns are matched by name, in any order. Rows stream, and the output appears once complete.
     For a raster (.nc or .tif) with the coordinates of the model it is a raster of predictions.
     """
@@ -42,6 +47,7 @@ def predict(
     if data.suffix.lower() in RASTERS:
         _predict_raster(model, data, out, interval, (above, mask, figure), as_json)
         return
+    levels = _levels(quantiles)
     from rwf.data.writers import check_suffix
 
     try:
@@ -52,9 +58,9 @@ def predict(
     with warnings_shown():
         found = load_model(model)
         found.strict = found.strict or strict
-        rows = found.predict_to(data, out, interval)
+        rows = found.predict_to(data, out, interval, levels)
     seconds = time.perf_counter() - begun
-    columns = ["mean", "std", "lower", "upper"]
+    columns = ["mean", "std", *([f"q{q:g}" for q in levels] or ["lower", "upper"])]
     answer = {"out": str(out), "rows": rows, "columns": columns, "interval": interval}
     text = f"{rows:,} rows in {seconds:.1f} s. Predictions: {out}"
     print_result(as_json, {**answer, "seconds": seconds}, text)
@@ -79,3 +85,16 @@ def _predict_raster(
     seconds = time.perf_counter() - begun
     text = f"{answer['cells']:,} cells in {seconds:.1f} s. Raster: {out}"
     print_result(as_json, {**answer, "interval": interval, "seconds": seconds}, text)
+
+
+def _levels(text: str) -> list[float]:
+    """Probabilities from a list with commas."""
+    try:
+        levels = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        levels = [0.0]
+    if not all(0 < level < 1 for level in levels):
+        raise UsageError(
+            f"--quantiles {text} must be numbers between 0 and 1 with commas, such as .05,.5,.95."
+        )
+    return levels

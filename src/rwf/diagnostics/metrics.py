@@ -1,7 +1,8 @@
-r"""Scores of Gaussian predictions: error, sharpness and calibration.
+r"""Scores of predictive distributions: error, sharpness and calibration.
 
-Every metric compares targets y with predictive means μ and standard deviations σ, the noise
-included, in the units of y. :data:`METRICS` holds them under one call, ``metric(y, mean, std)``;
+Every metric compares targets y with predictive distributions, the noise included, in the units of
+y: what ``predict_distribution`` returns, or means μ and standard deviations σ of normal ones.
+:data:`METRICS` holds them under one call, ``metric(y, distribution)`` or ``metric(y, mean, std)``;
 :data:`SKILLS` compare with a reference prediction, such as a constant or a straight line learned on
 the training rows. Reference: Gneiting and Raftery (2007), Strictly proper scoring rules.
 """
@@ -13,25 +14,33 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from rwf._types import Array
+from rwf.uncertainty.student_t import StudentT
 
 LEVEL = 0.95  # the nominal coverage of the intervals in METRICS
 LEVELS = tuple(k / 20 for k in range(1, 20))  # nominal coverages that calibration_error compares
 MeanStd = tuple[Array, Array]  # predictive means and standard deviations
+Predicted = StudentT | MeanStd | tuple[ArrayLike, ArrayLike]
+"""Predictive distributions, or means and standard deviations of normal ones."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named score of ``(y, mean, std)``, and which way is better."""
+    """A named score of predictions, and which way is better."""
 
     name: str  # as printed in tables
     better: Literal["lower", "higher", "nominal"]  # nominal: close to LEVEL
-    function: Callable[[ArrayLike, ArrayLike, ArrayLike], float]  # a mean over rows
+    function: Callable[[Array, StudentT], float]  # a mean over rows
 
-    def __call__(self, y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-        return self.function(y, mean, std)
+    def __call__(
+        self, y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None
+    ) -> float:
+        return self.function(*_compared(y, mean, std))
+
+    def of(self, y: ArrayLike, prediction: Predicted) -> float:
+        """The score of a distribution, or of a pair of means and standard deviations."""
+        return self(y, prediction) if isinstance(prediction, StudentT) else self(y, *prediction)
 
 
 def rmse(y: ArrayLike, mean: ArrayLike) -> float:
@@ -40,52 +49,70 @@ def rmse(y: ArrayLike, mean: ArrayLike) -> float:
     return float(np.sqrt(np.mean((y - mean) ** 2)))
 
 
-def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    r"""Continuous ranked probability score of N(μ, σ²), in closed form.
+def crps(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> float:
+    r"""Continuous ranked probability score, in closed form; that of N(μ, σ²) is
 
     .. math::
         \int \bigl(F(x) - 1\{y \le x\}\bigr)^2 dx
         = \sigma \Bigl[ z\,(2\Phi(z) - 1) + 2\varphi(z) - \tfrac{1}{\sqrt\pi} \Bigr],
         \qquad z = \frac{y - \mu}{\sigma}.
     """
-    z, std = _standardized(y, mean, std)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-    return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))))
+    y, p = _compared(y, mean, std)
+    return float(np.mean(p.crps(y)))
 
 
-def nll(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    r"""Negative log predictive density, the mean of :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
-    z, std = _standardized(y, mean, std)
-    return float(np.mean(0.5 * z**2 + np.log(std) + 0.5 * np.log(2 * np.pi)))
+def nll(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> float:
+    r"""Negative log predictive density, of normals :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
+    y, p = _compared(y, mean, std)
+    return float(-np.mean(p.logpdf(y)))
 
 
-def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = LEVEL) -> float:
+def pit(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> Array:
+    """F(y) of every row, the probability integral transform: uniform if predictions are right."""
+    y, p = _compared(y, mean, std)
+    return p.cdf(y)
+
+
+def coverage(
+    y: ArrayLike,
+    mean: ArrayLike | StudentT,
+    std: ArrayLike | None = None,
+    level: float = LEVEL,
+) -> float:
     r"""Share of targets inside the central interval that should hold ``level`` of them.
 
     .. math::
-        \tfrac1n \sum_i 1\{ |y_i - \mu_i| \le q\,\sigma_i \},
-        \qquad q = \Phi^{-1}\bigl(\tfrac{1 + \text{level}}{2}\bigr).
+        \tfrac1n \sum_i 1\{ |F_i(y_i) - \tfrac12| \le \tfrac12 \text{level} \}.
     """
-    z, _ = _standardized(y, mean, std)
-    return float(np.mean(np.abs(z) <= _half_width(level)))
+    return float(calibration_curve(y, mean, std, (level,))[0])
 
 
-def interval_width(std: ArrayLike, level: float = LEVEL) -> float:
-    r"""Mean width :math:`2 q \sigma_i` of the central intervals that :func:`coverage` counts."""
-    (std,) = _aligned(std=std)
-    return float(np.mean(2 * _half_width(level) * _positive(std)))
+def interval_width(std: ArrayLike | StudentT, level: float = LEVEL) -> float:
+    """Mean width of the central intervals that :func:`coverage` counts."""
+    if isinstance(std, StudentT):
+        _, p = _compared(std.mean, std, None)
+    else:
+        _, p = _compared(np.zeros_like(std), np.zeros_like(std), std)
+    low, high = p.interval(_checked(level))
+    return float(np.mean(high - low))
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+    y: ArrayLike,
+    mean: ArrayLike | StudentT,
+    std: ArrayLike | None = None,
+    levels: Sequence[float] = LEVELS,
 ) -> Array:
     """The coverage of the central interval of each level, shape (levels,)."""
-    z, _ = _standardized(y, mean, std)
-    return np.array([np.mean(np.abs(z) <= _half_width(level)) for level in levels])
+    off = np.abs(pit(y, mean, std) - 0.5)
+    return np.array([np.mean(off <= _checked(level) / 2) for level in levels])
 
 
 def calibration_error(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: Sequence[float] = LEVELS
+    y: ArrayLike,
+    mean: ArrayLike | StudentT,
+    std: ArrayLike | None = None,
+    levels: Sequence[float] = LEVELS,
 ) -> float:
     """Mean absolute difference between nominal and observed coverage over the levels.
 
@@ -98,11 +125,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         metric.name: metric
         for metric in (
-            Metric("rmse", "lower", lambda y, mean, std: rmse(y, mean)),
+            Metric("rmse", "lower", lambda y, p: rmse(y, p.mean)),
             Metric("crps", "lower", crps),
             Metric("nll", "lower", nll),
             Metric("coverage", "nominal", coverage),
-            Metric("width", "lower", lambda y, mean, std: interval_width(std)),
+            Metric("width", "lower", lambda y, p: interval_width(p)),
             Metric("calibration_error", "lower", calibration_error),
         )
     }
@@ -125,8 +152,8 @@ class Skill:
     relative: bool  # whether S is at best zero
     better: Literal["higher"] = "higher"
 
-    def __call__(self, y: ArrayLike, prediction: MeanStd, reference: MeanStd) -> float:
-        score, other = self.metric(y, *prediction), self.metric(y, *reference)
+    def __call__(self, y: ArrayLike, prediction: Predicted, reference: Predicted) -> float:
+        score, other = self.metric.of(y, prediction), self.metric.of(y, reference)
         if not self.relative:
             return other - score
         if other == 0:
@@ -198,10 +225,19 @@ def least_squares(A: Array, y: Array, weights: Array, X: Array) -> MeanStd | Non
     return middle + Q @ b, np.sqrt(variance * (1 + leverage))
 
 
-def _standardized(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
-    """The residuals in standard deviations, z, and the standard deviations."""
+def _compared(
+    y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None
+) -> tuple[Array, StudentT]:
+    """Targets and predictive distributions, checked."""
+    if isinstance(mean, StudentT):
+        if std is not None:
+            raise ValueError("a distribution has its own std. Pass it alone.")
+        y, *_ = _aligned(y=y, mean=mean.mean, scale=mean.scale)
+        return y, mean
+    if std is None:
+        raise ValueError("std is missing. Pass means and standard deviations, or a distribution.")
     y, mean, std = _aligned(y=y, mean=mean, std=std)
-    return (y - mean) / _positive(std), std
+    return y, StudentT.normal(mean, _positive(std))
 
 
 def _aligned(**named: ArrayLike) -> list[Array]:
@@ -231,8 +267,7 @@ def _positive(std: Array) -> Array:
     return std
 
 
-def _half_width(level: float) -> float:
-    """q, the half-width of a central interval in standard deviations."""
+def _checked(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level={level} is not a probability. Pass one inside (0, 1), e.g. 0.95.")
-    return float(ndtri((1 + level) / 2))
+    return level

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
 from rwf._types import Array
 from rwf.data.rows import Block, joined
-from rwf.diagnostics.metrics import LEVEL, MeanStd, least_squares
+from rwf.diagnostics.metrics import LEVEL, least_squares
+from rwf.uncertainty.student_t import StudentT
 
 
 @dataclass(frozen=True)
@@ -18,20 +18,17 @@ class Score:
     """The scores of a predictor."""
 
     rmse: float  # root mean squared error, in the units of y
-    nll: float  # mean negative log density, in nats; NaN if a standard deviation is zero
+    nll: float  # mean negative log density, in nats; NaN if a scale is zero
     coverage: float  # share of rows in their central 95 % intervals
 
     @classmethod
-    def of(cls, y: Array, prediction: MeanStd, weights: Array) -> Score:
-        mean, std = prediction
-        error = y - mean
-        density = float("nan")
-        if (std > 0).all():
-            terms = 0.5 * (error / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi)
-            density = float(np.average(terms, weights=weights))
-        inside = np.abs(error) <= ndtri((1 + LEVEL) / 2) * std
+    def of(cls, y: Array, p: StudentT, weights: Array) -> Score:
+        density, inside = float("nan"), np.abs(y - p.mean) <= 0
+        if (p.scale > 0).all():
+            density = float(np.average(-p.logpdf(y), weights=weights))
+            inside = np.abs(p.cdf(y) - 0.5) <= LEVEL / 2
         return cls(
-            float(np.sqrt(np.average(error**2, weights=weights))),
+            float(np.sqrt(np.average((y - p.mean) ** 2, weights=weights))),
             density,
             float(np.average(inside, weights=weights)),
         )
@@ -60,7 +57,7 @@ class Round:
 
     known: Block
     held: Block
-    prediction: MeanStd
+    prediction: StudentT
 
 
 def compare(method: str, rounds: Iterable[Round]) -> Scores:
@@ -70,9 +67,8 @@ def compare(method: str, rounds: Iterable[Round]) -> Scores:
     if not rows.weights.any():
         raise ValueError("all held-out rows have weight zero: give some a positive weight.")
 
-    def score(predictions: Sequence[MeanStd]) -> Score:
-        mean, std = (np.concatenate(parts) for parts in zip(*predictions, strict=True))
-        return Score.of(rows.y[:, 0], (mean, std), rows.weights)
+    def score(predictions: Sequence[StudentT]) -> Score:
+        return Score.of(rows.y[:, 0], StudentT.joined(predictions), rows.weights)
 
     lines = [linear_prediction(r.known, r.held.X) for r in rounds]
     constants = [linear_prediction(_no_inputs(r.known), r.held.X[:, :0]) for r in rounds]
@@ -89,9 +85,10 @@ def _no_inputs(rows: Block) -> Block:
     return replace(rows, X=rows.X[:, :0])
 
 
-def linear_prediction(known: Block, X: Array) -> MeanStd | None:
+def linear_prediction(known: Block, X: Array) -> StudentT | None:
     """Least squares on the rows of positive weight; ``None`` if they are too few."""
     used = known.weights > 0
     if used.sum() < 2:
         return None
-    return least_squares(known.X[used], known.y[used, 0], known.weights[used], X)
+    found = least_squares(known.X[used], known.y[used, 0], known.weights[used], X)
+    return None if found is None else StudentT.normal(*found)

@@ -211,7 +211,8 @@ class FeatureRegressor(Summarized, UnlearningRegressor):
         block, labels = grouping.on(block)
         model, report = fit(block, prior, config, rng, progress)
         found = leave_groups_out(model, block, labels)
-        squeezed = {name: self._squeeze(getattr(found, name)) for name in ("mean", "std", "y")}
+        columns = ("mean", "std", "dof", "y")
+        squeezed = {name: self._squeeze(getattr(found, name)) for name in columns}
         self._left_out = replace(found, **squeezed)
         return model, replace(report, group_scores=found.scores)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +20,7 @@ from rwf.estimators.validation import RandomState, check_inputs, generator, open
 from rwf.features.inducing import NystromFeatures
 from rwf.fit.groups import GroupPredictions
 from rwf.models.base import Model
+from rwf.uncertainty.student_t import StudentT
 
 NO_ATOMS = 1e-3  # support below which a row counts as having no atoms nearby
 
@@ -139,35 +139,70 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         return share
 
     def predict_function(self, X: Data) -> tuple[Array, Array]:
-        """Mean and standard deviation of f itself, without the noise of a new observation."""
+        """Mean and standard deviation of f itself, without the noise of a new observation.
+
+        What errors have beyond a normal distribution counts as noise.
+        """
         mean, std, _ = self._by_block(X, partial(self._mean_and_std, noise=False))
         return self._squeeze(mean), self._squeeze(std)
 
-    def predict_interval(
-        self, X: Data, coverage: float = 0.95, calibration: Literal["gaussian", "loo"] = "gaussian"
-    ) -> tuple[Array, Array]:
-        """Lower and upper end of the central interval that holds y with the given probability.
+    def predict_distribution(self, X: Data) -> StudentT:
+        """The predictive distributions of y, noise included, in its units.
+
+        A Student-t for every row and output: its scale and degrees of freedom follow the errors of
+        rows that the model had not seen. Without calibration it is a normal.
+
+        Examples:
+            >>> import numpy as np
+            >>> from rwf import RWFRegressor
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.uniform(size=(200, 1))
+            >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_t(3, 200)
+            >>> p = RWFRegressor(prior="nystrom", random_state=0).fit(X, y).predict_distribution(X)
+            >>> bool((p.cdf(p.ppf(0.9)) - 0.9 < 1e-10).all())
+            True
+            >>> p.crps(y).shape
+            (200,)
+        """
+        mean, scale, dof, support = self._by_block(X, self._distribution)
+        self._warn_if_far(support)
+        return StudentT(self._squeeze(mean), self._squeeze(scale), self._squeeze(dof))
+
+    def _distribution(self, inputs: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean, scale and degrees of freedom of y, and support."""
+        units = self.model_.units
+        p = self.model_.predict(units.inputs(inputs))
+        d = p.distribution
+        return units.y.inverse(d.mean), d.scale * units.y.scale, d.dof, p.support
+
+    def predict_quantiles(self, X: Data, q: float | Sequence[float]) -> Array:
+        """Quantiles of the predictive distribution of y.
 
         Args:
             X: inputs, shape (n, d).
-            coverage: the probability.
-            calibration: "gaussian" takes quantiles of the predictive normal distribution; "loo"
-                those of leave-one-out errors of training rows, relative to their standard
-                deviations, for errors that are not normal.
+            q: probabilities; of several, quantiles are along a last axis.
         """
+        levels = np.asarray(q, dtype=np.float64)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"q={q!r} must lie between 0 and 1, such as (0.05, 0.5, 0.95).")
+
+        def quantiles(inputs: Array) -> tuple[Array, Array]:
+            mean, scale, dof, support = self._distribution(inputs)
+            p = StudentT(mean, scale, dof)
+            return np.stack([p.ppf(level) for level in levels.ravel()], axis=1), support
+
+        found, support = self._by_block(X, quantiles)
+        self._warn_if_far(support)
+        if self._single_output:
+            return found[:, 0, 0] if levels.ndim == 0 else found[..., 0]
+        return found[:, 0] if levels.ndim == 0 else found.swapaxes(1, 2)
+
+    def predict_interval(self, X: Data, coverage: float = 0.95) -> tuple[Array, Array]:
+        """Lower and upper end of the central interval that holds y with the given probability."""
         if not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1; 0.95 is usual.")
-        if calibration not in ("gaussian", "loo"):
-            raise ValueError(f"calibration={calibration!r} is unknown: use 'gaussian' or 'loo'.")
-        mean, std = self.predict(X, return_std=True)
-        if calibration == "gaussian":
-            reach = np.full(self.model_.n_outputs, ndtri(0.5 + coverage / 2))
-        elif self.model_.calibration is None:
-            raise ValueError("the model has no leave-one-out errors: use calibration='gaussian'.")
-        else:
-            reach = self.model_.calibration.reach(coverage)
-        half = self._squeeze(reach) * std
-        return mean - half, mean + half
+        ends = self.predict_quantiles(X, (0.5 - coverage / 2, 0.5 + coverage / 2))
+        return ends[..., 0], ends[..., 1]
 
     @overload
     def predict_combination(
@@ -259,7 +294,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     def noise_variance_(self) -> float | Array:
         """σ² in squared units of y; one per output if there are several.
 
-        It includes what the features miss on average, and the calibration factor.
+        It includes what the features miss on average. Predictions are calibrated beyond it.
         """
         noise = self.model_.summary.noise_variances
         return float(noise[0]) if self._single_output else noise

@@ -69,10 +69,9 @@ class RWFRegressor(FeatureRegressor):
         trend: "linear", "constant" or "none".
         noise: "constant", "heteroscedastic" for a variance that changes with x, or "auto", which
             chooses by leave-one-out densities for up to three columns and is "constant" for more.
-        calibration: "global" multiplies all variances by a factor learned from leave-one-out
-            errors; "local" also lets it vary with x, in up to three columns and where that raises
-            their density; ``None`` is the raw posterior, whose variance also vanishes far from
-            local atoms.
+        calibration: "global" learns a Student-t from leave-one-out errors, the same for all rows;
+            "local" lets its scale vary with x, the mean and the variance; ``None`` is the raw
+            posterior, whose variance also vanishes far from local atoms.
         log_skewed: replace strongly skewed input columns by their logarithms, unless the metric is
             isotropic.
         n_restarts: further starting points; the one of highest evidence wins. ``None``: 2, or none

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,7 +28,6 @@ from rwf.data.schema import (
     learn_schema,
 )
 from rwf.data.writers import write_columns
-from rwf.diagnostics.metrics import MeanStd
 from rwf.diagnostics.scores import Scores
 from rwf.errors import IncompatibleModelsError
 from rwf.estimators.base import is_count
@@ -42,6 +40,7 @@ from rwf.estimators.validation import RandomState
 from rwf.fit.cards import Line
 from rwf.priors import PRIORS, Prior
 from rwf.priors.base import CalibrationMode, Metric, Neighbors, Solver, Trend
+from rwf.uncertainty.student_t import StudentT
 
 AT_ONCE = 8192  # rows that are predicted together
 
@@ -266,21 +265,30 @@ class TableRegressor(RWFRegressor):
         self.scores_ = held_out_scores(self, reader, cross_validate=method == "cross-validation")
         return self
 
-    def predict_to(self, X: Table, out: str | os.PathLike[str], level: float = 0.95) -> int:
+    def predict_to(
+        self,
+        X: Table,
+        out: str | os.PathLike[str],
+        level: float = 0.95,
+        quantiles: Sequence[float] = (),
+    ) -> int:
         """Write predictions to a CSV or Parquet file, block by block, and count them.
 
         Columns are mean, std, and lower and upper, the ends of the interval of probability
-        ``level``.
+        ``level``; or mean, std, and q0.05 for a quantile of 0.05, and so on.
         """
         if not 0 < level < 1:
             raise ValueError(f"the interval {level!r} must lie between 0 and 1; 0.95 is usual.")
-        reach, reader = ndtri(0.5 + level / 2), self._open(X)
+        if not all(0 < q < 1 for q in quantiles):
+            raise ValueError(f"quantiles={quantiles!r} must lie between 0 and 1, e.g. (0.05, 0.5).")
+        ends = {"lower": 0.5 - level / 2, "upper": 0.5 + level / 2}
+        levels, reader = {f"q{q:g}": q for q in quantiles} or ends, self._open(X)
 
         def blocks() -> Iterator[dict[str, Array]]:
             for block in [] if reader is None else resized(reader.read(), AT_ONCE):
-                mean, std = self.predict_rows(block.X)
-                half = reach * std
-                yield {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+                p = self.predict_rows(block.X)
+                columns = {name: p.ppf(q) for name, q in levels.items()}
+                yield {"mean": p.mean, "std": p.std, **columns}
 
         return write_columns(Path(out), blocks())
 
@@ -288,10 +296,10 @@ class TableRegressor(RWFRegressor):
         """At most so many rows of a table as numbers, drawn at random, and the number of all."""
         return self._known(X).sample(size, np.random.default_rng(0))
 
-    def predict_rows(self, X: Array) -> MeanStd:
-        """Means and standard deviations at rows of numbers, as :meth:`sample_rows` has them."""
-        mean, std, _ = self._mean_and_std(X)
-        return mean[:, 0], std[:, 0]
+    def predict_rows(self, X: Array) -> StudentT:
+        """Predictive distributions at rows of numbers, as :meth:`sample_rows` has them."""
+        mean, scale, dof, _ = self._distribution(X)
+        return StudentT(mean[:, 0], scale[:, 0], dof[:, 0])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

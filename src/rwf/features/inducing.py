@@ -70,6 +70,15 @@ class HatMixture:
         scaled: Array = mixed * np.exp(-self.log_lengths[block])
         return scaled
 
+    @property
+    def metric(self) -> Array:
+        """A root of the mean over blocks, by their variances, of squared distances Q."""
+        shares = np.exp(self.log_variances - self.log_variances.max())
+        squares = [a * self.matrix(b) @ self.matrix(b).T for b, a in enumerate(shares)]
+        values, vectors = np.linalg.eigh(sum(squares) / shares.sum())
+        root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+        return root
+
     def coordinates(self, block: int, X: FloatArray) -> Array:
         """Inputs in units of a block, in which Q is the squared distance, shape (n, d)."""
         if self.mixing is None:

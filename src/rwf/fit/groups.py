@@ -7,12 +7,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.inference.posterior import normal_log_density
 from rwf.models.base import Model
+from rwf.uncertainty.student_t import StudentT, variance_ratio
 
 LEVEL = 0.95  # probability of the intervals whose coverage is scored
 
@@ -44,6 +43,7 @@ class GroupPredictions:
     Args:
         mean: predictive means.
         std: predictive standard deviations, noise included.
+        dof: degrees of freedom of the predictive distributions.
         y: the targets.
         groups: the label of every row's group, shape (n,).
         weights: how many times every row counts, shape (n,).
@@ -51,6 +51,7 @@ class GroupPredictions:
 
     mean: Array
     std: Array
+    dof: Array
     y: Array
     groups: NDArray[np.generic]
     weights: Array
@@ -103,14 +104,17 @@ class GroupPredictions:
         return squares
 
     @property
+    def _distribution(self) -> StudentT:
+        return StudentT(self.mean, self.std / np.sqrt(variance_ratio(self.dof)), self.dof)
+
+    @property
     def _surprises(self) -> Array:
-        density = _per_row(normal_log_density(self.y - self.mean, self.std**2))
-        surprises: Array = -density.sum(axis=1)
+        surprises: Array = -_per_row(self._distribution.logpdf(self.y)).sum(axis=1)
         return surprises
 
     @property
     def _covered(self) -> Array:
-        inside = np.abs(self.y - self.mean) <= ndtri(0.5 + LEVEL / 2) * self.std
+        inside = np.abs(self._distribution.cdf(self.y) - 0.5) <= LEVEL / 2
         share: Array = _per_row(inside.astype(np.float64)).mean(axis=1)
         return share
 
@@ -124,4 +128,4 @@ def leave_groups_out(model: Model, rows: Block, labels: NDArray[np.generic]) -> 
     units = model.units
     p = model.leave_one_out(units.rows(rows))
     mean, std = units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale
-    return GroupPredictions(mean, std, rows.y, labels, rows.weights)
+    return GroupPredictions(mean, std, p.distribution.dof, rows.y, labels, rows.weights)

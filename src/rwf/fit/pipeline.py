@@ -1,4 +1,4 @@
-"""The whole fit: sample → scale → learn → condition → calibrate → blend → report.
+"""The whole fit: sample → scale → learn → condition → blend → calibrate → report.
 
 Rows in memory and rows of a stream take the same steps. Hyperparameters are learned on a sample;
 the model of all rows follows from one pass over them. The report compares it with trivial
@@ -27,12 +27,13 @@ from rwf.inference.posterior import normal_log_density
 from rwf.linalg.dense import factor_matrix
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
-from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated_model
+from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
 """Rows of a stream on which priors learn that would use all rows."""
 
+MOSTLY = 0.75  # share of a line from which on a model counts as no better
 NEIGHBOR_ROWS = 100_000
 """Rows up to which a blend with nearest neighbours is tried by default."""
 
@@ -57,6 +58,8 @@ class FitReport:
         constant_nll: the leave-one-out density of a constant predictor.
         linear_nll: the same for a linear predictor; NaN with too few rows for one.
         solver: which solver fitted the rows, and why.
+        line_share: share of a straight line or a constant in the means, where leave-one-out errors
+            do not favour the model alone; zero where they do.
         group_scores: scores of all rows, each predicted without its group; ``None`` without
             groups.
     """
@@ -72,6 +75,7 @@ class FitReport:
     constant_nll: float
     linear_nll: float
     solver: str = ""
+    line_share: float = 0.0
     group_scores: GroupScores | None = None
 
     def __str__(self) -> str:
@@ -89,7 +93,12 @@ class FitReport:
 
     @property
     def beats_trivial(self) -> bool:
-        """Whether the model predicts better than a constant and than a straight line."""
+        """Whether the model predicts better than a constant and than a straight line.
+
+        A model whose means are mostly those of such a line does not.
+        """
+        if self.line_share > MOSTLY:
+            return False
         rivals = [v for v in (self.constant_nll, self.linear_nll) if np.isfinite(v)]
         return not rivals or self.nll < min(rivals)
 
@@ -210,12 +219,14 @@ def condition(
         in_memory: all rows in their own units, if they are in memory and not all in the task.
     """
     watch(Stage("conditioning", 0.8))
-    model = calibrated_model(learned, task, rows)
+    model = learned.condition(task, rows)
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
         watch(Stage("neighbours", 0.9))
         everything = task.known if in_memory is None else task.units.rows(in_memory)
         model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
+    watch(Stage("calibration", 0.9))
+    model = calibrated(model, learned, task)
     watch(Stage("report", 0.97))
     report = report_on(model, learned, task, n, watch.seconds)
     watch.lap()
@@ -259,6 +270,7 @@ def report_on(
         constant_nll=float(np.average(constant, weights=rows.weights)) + unit,
         linear_nll=float(np.average(linear, weights=rows.weights)) + unit,
         solver=f"{summary.solver}: {learned.why or f'{summary.n_features} columns'}",
+        line_share=model.line_share,
     )
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from rwf._types import Array
 from rwf.data.holdout import group_parts
@@ -19,38 +18,14 @@ from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
-from rwf.inference.posterior import normal_log_density
+from rwf.uncertainty.student_t import StudentT, variance_ratio
 
 if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
 
 LOW_DIMENSION = 3  # largest number of input columns that a lattice of local atoms can fill
 NOTHING = 1e-12  # share of the rows that is rounding
-ENOUGH_SCORES = 30  # with fewer, their 95 % quantile is little more than the maximum
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Scores of a model: leave-one-out errors over their standard deviations, shape (n, k)."""
-
-    scores: Annotated[Array, "n k"]
-
-    @property
-    def inflation(self) -> Array:
-        """The factor, one or more, that calibrates mean squares and 95 % intervals, shape (k,)."""
-        if len(self.scores) < ENOUGH_SCORES:
-            return np.ones(self.scores.shape[1])
-        squares: Array = np.mean(self.scores**2, axis=0)
-        tails: Array = np.quantile(np.abs(self.scores), 0.95, axis=0) / ndtri(0.975)
-        return np.maximum(np.maximum(squares, tails**2), 1.0)
-
-    def reach(self, coverage: float) -> Array:
-        """Calibrated deviations that hold this share, by split-conformal quantiles, shape (k,)."""
-        n = len(self.scores)
-        rank = min(n, int(np.ceil((n + 1) * coverage)))
-        sizes = np.sort(np.abs(self.scores) / np.sqrt(self.inflation), axis=0)
-        reach: Array = sizes[rank - 1]
-        return reach
+ENOUGH_SCORES = 30  # held-out errors below which they say too little
 
 
 @dataclass(frozen=True)
@@ -61,14 +36,16 @@ class Prediction:
     function_variance: Array  # variance of f, shape (n, k)
     noise_variance: Array  # variance of a new observation around f, shape (n, k)
     support: Array  # share of the prior variance of f that the atoms carry, shape (n,)
+    dof: Array | None = None  # of a Student-t, shape (n, k); ``None`` is a normal
 
     @classmethod
     def in_parts(cls, rows: Block, size: int, predict: Callable[[Block], Prediction]) -> Prediction:
-        """The predictions of rows, ``size`` of them at a time; groups are whole."""
+        """Normal predictions of rows, ``size`` of them at a time; groups are whole."""
         order = [*group_parts(rows.groups, len(rows), size)]
         parts = [predict(rows.part(which)) for which in order]
         place = np.argsort(np.concatenate(order))
-        names = [field.name for field in fields(cls)]
+
+        names = ("mean", "function_variance", "noise_variance", "support")
         return cls(*(np.concatenate([getattr(p, name) for p in parts])[place] for name in names))
 
     @property
@@ -76,14 +53,17 @@ class Prediction:
         """Variance of a new observation, shape (n, k)."""
         return self.function_variance + self.noise_variance
 
+    @property
+    def distribution(self) -> StudentT:
+        """The distribution of a new observation, in standardised units."""
+        if self.dof is None:
+            return StudentT.normal(self.mean, np.sqrt(self.variance))
+        return StudentT(self.mean, np.sqrt(self.variance / variance_ratio(self.dof)), self.dof)
+
     def log_density(self, y: Array) -> Array:
         """log p(y) of targets of shape (n, k), summed over the outputs, shape (n,)."""
-        total: Array = normal_log_density(y - self.mean, self.variance).sum(axis=1)
+        total: Array = self.distribution.logpdf(y).sum(axis=1)
         return total
-
-    def calibration(self, y: Array) -> Calibration:
-        """Errors of targets of shape (n, k) over their predictive standard deviations."""
-        return Calibration((y - self.mean) / np.sqrt(self.variance))
 
 
 @dataclass(frozen=True)
@@ -120,12 +100,14 @@ class Model(ABC):
         return None
 
     @property
-    def calibration(self) -> Calibration | None:
-        """Leave-one-out errors over predictive standard deviations, if they were computed.
+    def metric(self) -> Array:
+        """A, shape (d, d): rows are as similar as their xA are close."""
+        return np.eye(len(self.units.columns))
 
-        Leave-group-out errors, if the model was fitted to rows in groups.
-        """
-        return None
+    @property
+    def line_share(self) -> float:
+        """The share of a straight line or a constant in the means, the mean over outputs."""
+        return 0.0
 
     @property
     def needs_all_rows(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from rwf._types import Array
 from rwf.data.holdout import held_out_rows
 from rwf.data.rows import Block, Rows
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Calibration, Model, Prediction
+from rwf.models.base import Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, learn_output_blend
 
@@ -22,11 +23,7 @@ class NeighborBlend(CorrectedModel):
 
     # of each output, or ``None`` where the model does as well alone
     blends: tuple[OutputBlend | None, ...]
-    errors: Calibration  # errors of held-out rows over their standard deviations
-
-    @property
-    def calibration(self) -> Calibration:
-        return self.errors
+    levels: Annotated[Array, "k"]  # factors of the variances of the model alone
 
     @property
     def keeps_rows(self) -> bool:
@@ -56,11 +53,12 @@ class NeighborBlend(CorrectedModel):
         shift, factor = np.zeros_like(p.mean), np.ones_like(p.mean)
         for output, blend in enumerate(self.blends):
             if blend is not None:
-                own = Marginals(p.mean[:, output], p.variance[:, output])
+                variance = p.variance[:, output]
+                own = Marginals(p.mean[:, output], self.levels[output] * variance)
                 both = blended(blend, own)
                 shift[:, output] = both.mean - own.mean
-                factor[:, output] = both.variance / own.variance
-        return Correction(factor * self.errors.inflation, shift)
+                factor[:, output] = both.variance / variance
+        return Correction(factor, shift)
 
     def update(self, rows: Rows) -> NeighborBlend:
         assert isinstance(rows, Block)  # the estimator reads them into memory
@@ -104,15 +102,16 @@ def blend_neighbors(
     held = held_out_rows(rows, rng)
     test = rows.part(held)
     alone = model.leave_one_out(test)
-    blends, scores = [], np.empty_like(test.y)
-    for output in range(model.n_outputs):
-        own = Marginals(alone.mean[:, output], alone.variance[:, output])
+    squares = (test.y - alone.mean) ** 2 / alone.variance
+    levels = np.ones(model.n_outputs)
+    blends: list[OutputBlend | None] = []
+    for output in range(model.n_outputs) if len(test) else ():
+        levels[output] = np.average(squares[:, output], weights=test.weights)
+        own = Marginals(alone.mean[:, output], levels[output] * alone.variance[:, output])
         found = learn_output_blend(
             rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
         )
         blends.append(None if found is None else found.blend)
-        best = own if found is None else found.unseen
-        scores[:, output] = (test.y[:, output] - best.mean) / np.sqrt(best.variance)
     if all(blend is None for blend in blends):
         return None
-    return NeighborBlend(model, tuple(blends), Calibration(scores))
+    return NeighborBlend(model, tuple(blends), levels)

@@ -1,43 +1,37 @@
-r"""A model corrected by its leave-one-out errors, and the calibration of its variances.
+r"""A model corrected by errors of rows that it had not seen, and the density of these errors.
 
-.. math:: y(x) \sim N\!\left(m(x),\; c(x)\, s^2(x)\right), \qquad \log c(x) = \theta_0 + B(x)\theta,
+.. math:: y(x) \sim t_{\nu(x)}\!\left(m(x),\; \sqrt{c(x)\,v(x)}\right)
 
-with m and s² of a model and c from its leave-one-out errors. Means stay as they are. Globally, c
-is one number per output, at least one. Locally, where the signal varies more than the model
-expects c is larger, and where it varies less, smaller: half of the errors evaluate what is learned
-from the other half, and choose how fine B is, or that c is the same everywhere.
+with the mean m and the variance v of a model, and the factor c and ν from its held-out or
+leave-one-out errors, as :mod:`rwf.uncertainty.error_density` learns them. Means stay as they are.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf._types import Array, IntArray
-from rwf.data.holdout import in_random_order, standard_error
+from rwf._types import Array
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
 from rwf.models.base import (
     ENOUGH_SCORES,
-    Calibration,
     Model,
     ModelSummary,
     Prediction,
     incompatible,
 )
-from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
+from rwf.uncertainty.density_learning import learn_error_density
+from rwf.uncertainty.error_density import ErrorDensity, Scored
+from rwf.uncertainty.student_t import draw_roots, mean_root, variance_ratio
 
 if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
-
-FINENESS = (8, 32, 128, 512)  # local features per input column to choose from
-ERRORS_PER_FEATURE = 4  # errors for every feature, at least
-USUAL = 0.99  # share of the rows whose variance of f counts as usual
-CLEAR = 2.0  # standard errors by which the log density of errors must rise
 
 
 @dataclass(frozen=True)
@@ -47,16 +41,15 @@ class Correction:
     factor: Array  # by which the variance of f is multiplied, shape (n, k)
     shift: Array | float = 0.0  # what is added to means, shape (n, k), or zero
     noise_factor: Array | None = None  # by which that of the noise is; ``None`` if by the same
+    dof: Array | None = None  # of a t with the square root of the variance as scale
 
     def of(self, p: Prediction) -> Prediction:
-        """The corrected prediction."""
+        """The corrected prediction; what a t has beyond a normal of its scale counts as noise."""
         noise_factor = self.factor if self.noise_factor is None else self.noise_factor
-        return Prediction(
-            p.mean + self.shift,
-            self.factor * p.function_variance,
-            noise_factor * p.noise_variance,
-            p.support,
-        )
+        f, noise = self.factor * p.function_variance, noise_factor * p.noise_variance
+        if self.dof is not None:
+            noise = noise + (variance_ratio(self.dof) - 1.0) * (f + noise)
+        return Prediction(p.mean + self.shift, f, noise, p.support, self.dof)
 
 
 @dataclass(frozen=True)
@@ -82,6 +75,10 @@ class CorrectedModel(Model):
         return self.model.gaussian
 
     @property
+    def keeps_rows(self) -> bool:
+        return self.model.keeps_rows
+
+    @property
     def needs_all_rows(self) -> bool:
         return self.keeps_rows or self.model.needs_all_rows
 
@@ -100,6 +97,14 @@ class CorrectedModel(Model):
     @property
     def summary(self) -> ModelSummary:
         return self.model.summary
+
+    @property
+    def metric(self) -> Array:
+        return self.model.metric
+
+    @property
+    def line_share(self) -> float:
+        return self.model.line_share
 
     def unbiased_rows(self, known: Block) -> Block:
         return self.model.unbiased_rows(known)
@@ -123,6 +128,10 @@ class CorrectedModel(Model):
         C = root[:, None] * root * self.model.covariance(X, noise=together)
         if noise and not together:
             C[np.diag_indices(len(X))] += change.of(p).noise_variance
+        if noise and change.dof is not None:
+            heavy = mean_root(change.dof)
+            C *= heavy[:, None] * heavy
+            C[np.diag_indices(len(X))] = change.of(p).variance
         return C
 
     def combination(self, X: Array, A: Array) -> tuple[Array, Array]:
@@ -143,6 +152,8 @@ class CorrectedModel(Model):
         if noise and not together:
             own = np.sqrt(change.of(p).noise_variance)[..., None]
             scaled += own * rng.normal(size=scaled.shape)
+        if noise and change.dof is not None:
+            scaled *= draw_roots(change.dof, count, rng)
         drawn: Array = (p.mean + change.shift)[..., None] + scaled
         return drawn
 
@@ -168,92 +179,51 @@ class CorrectedModel(Model):
 
 @dataclass(frozen=True)
 class Calibrated(CorrectedModel):
-    """A model whose variances are multiplied by one factor per output."""
+    """A model whose errors have a learned density."""
 
-    errors: Calibration  # leave-one-out errors of some training rows, from which the factor follows
-
-    @property
-    def calibration(self) -> Calibration:
-        return self.errors
-
-    @property
-    def summary(self) -> ModelSummary:
-        inner, factor = self.model.summary, self.errors.inflation
-        return replace(
-            inner,
-            noise_variances=factor * inner.noise_variances,
-            prior_variances=factor * inner.prior_variances,
-        )
+    densities: tuple[ErrorDensity, ...]  # of each output
 
     def correction(self, X: Array, p: Prediction) -> Correction:
-        return Correction(np.broadcast_to(self.errors.inflation, p.mean.shape))
+        U, factor, dof = X @ self.model.metric, np.empty_like(p.mean), np.empty_like(p.mean)
+        for k, density in enumerate(self.densities):
+            v, f = p.variance[:, k], p.function_variance[:, k]
+            factor[:, k], dof[:, k] = density(U, p.mean[:, k], v, f, p.support)
+        return Correction(factor, dof=dof)
 
 
-@dataclass(frozen=True)
-class LocallyCalibrated(CorrectedModel):
-    """A model whose variances are multiplied by c(x)."""
+def calibrate(
+    model: Model,
+    rows: Block,
+    p: Prediction,
+    rng: np.random.Generator,
+    *,
+    local: bool,
+    growth: float = 1.0,
+) -> Model:
+    """The model with the density of its errors; few rows leave it as it is.
 
-    variance: VarianceFunction  # c among the rows it was learned from
-    errors: Calibration  # errors of rows over √c, where c was learned from others
-    gain: float  # how much c raised the mean log density of rows that it was not learned from
-    usual: Annotated[Array, "k"]  # a variance of f that few of these rows exceed, shape (k,)
-
-    @property
-    def calibration(self) -> Calibration:
-        return self.errors
-
-    def correction(self, X: Array, p: Prediction) -> Correction:
-        """c at inputs; at least one in gaps and beyond the data, where no errors support less."""
-        c = self.variance(X)[:, None]
-        among = self.usual / np.maximum(p.function_variance, self.usual)
-        among = np.minimum(among, p.support[:, None])
-        c = among * c + (1.0 - among) * np.maximum(c, 1.0)
-        return Correction(c * self.errors.inflation)
-
-
-def calibrate(model: Model, known: Block) -> Calibrated:
-    """The model calibrated by leave-one-out errors of some of its rows."""
-    rows = model.unbiased_rows(known)
-    return Calibrated(model, model.leave_one_out(rows).calibration(rows.y))
-
-
-def calibrate_locally(
-    model: Model, known: Block, rng: np.random.Generator
-) -> LocallyCalibrated | None:
-    """The model calibrated by place, from some of its rows; ``None`` if one factor does as well."""
-    rows = model.unbiased_rows(known)
-    half = len(rows) // 2
-    fineness = [count for count in FINENESS if count * ERRORS_PER_FEATURE <= half]
-    if half < ENOUGH_SCORES or not fineness:
-        return None
-    left_out = model.leave_one_out(rows)
-    z = left_out.calibration(rows.y).scores
-    order, half = in_random_order(rows, rng)
-    halves = (order[:half], order[half:]), (order[half:], order[:half])
-
-    def learn(by: IntArray, count: int) -> VarianceFunction:
-        return learn_variance(rows.part(by), z[by], 0.0, rng, coarse=count)
-
-    def cross_fitted(count: int) -> Array:
-        """c at every row, learned from the half that it is not in."""
-        c = np.empty(len(rows))
-        for by, other in halves:
-            c[other] = learn(by, count)(rows.X[other])
-        return c
-
-    tried = {count: cross_fitted(count) for count in fineness}
-    gains = {count: _gains(c, z) for count, c in tried.items()}
-    best = max(gains, key=lambda count: float(gains[count].mean()))
-    gain = float(gains[best].mean())
-    if gain < CLEAR * standard_error(gains[best], rows.groups):
-        return None
-    errors = Calibration(z / np.sqrt(tried[best])[:, None])
-    usual = np.quantile(left_out.function_variance, USUAL, axis=0)
-    usual = np.maximum(usual, np.finfo(np.float64).tiny)
-    return LocallyCalibrated(model, learn(order, best), errors, gain, usual)
+    Args:
+        model: what is calibrated.
+        rows: rows that it had not seen, or that are left out.
+        p: its predictions of these.
+        rng: draws centers.
+        local: whether the density follows the place, the mean and the variance.
+        growth: of all variances, for what errors do not show; see
+            :mod:`rwf.uncertainty.error_density`.
+    """
+    if np.count_nonzero(rows.weights) < ENOUGH_SCORES:
+        return model
+    U, densities = rows.X @ model.metric, []
+    for k in range(model.n_outputs):
+        of_y = p.mean[:, k], p.variance[:, k], p.function_variance[:, k]
+        scored = Scored(U, rows.y[:, k], *of_y, p.support, rows.weights)
+        densities.append(learn_error_density(scored, rng, local=local, growth=growth))
+    return Calibrated(model, tuple(densities))
 
 
-def _gains(c: Array, z: Array) -> Array:
-    """By how much c raises the log densities of errors z, over all outputs, shape (n,)."""
-    gains: Array = 0.5 * (z**2 * (1.0 - 1.0 / c[:, None]) - np.log(c)[:, None]).sum(axis=1)
-    return gains
+def calibrate_scores(model: Model, scores: Sequence[Array], rng: np.random.Generator) -> Model:
+    """A model whose variances suit every place but for one density of its scores, by output."""
+    if len(scores[0]) < ENOUGH_SCORES:
+        return model
+    densities = (learn_error_density(Scored.of_scores(z), rng, local=False) for z in scores)
+    return Calibrated(model, tuple(densities))

@@ -86,6 +86,10 @@ class DenseModel(GaussianModel):
         first = self.features.maps[0]
         return first if isinstance(first, NystromFeatures) else None
 
+    @property
+    def metric(self) -> Array:
+        return super().metric if self.nystrom is None else self.nystrom.kernel.metric
+
     @cached_property
     def fits(self) -> tuple[EmpiricalBayes, ...]:
         return tuple(
@@ -259,7 +263,8 @@ class DenseModel(GaussianModel):
         return tuple(
             NystromResidual.learn(
                 variance=float(t.posterior.prior_variances[0]),
-                missing=inducing.kernel.diagonal - reached / self.statistics.n,
+                # The jitter hides as much at every inducing row: these miss nothing.
+                missing=inducing.kernel.diagonal - inducing.jitter - reached / self.statistics.n,
                 noise=t.posterior.noise_variance,
             )
             for t in self.fits

@@ -21,7 +21,7 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Calibration, Model, ModelSummary, Prediction, incompatible
+from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.conditional import ConditionalField
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
@@ -60,12 +60,7 @@ class FieldModel(CorrectedModel):
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
     scores: tuple[FieldScores, ...]  # of each output
-    errors: Calibration | None  # errors of held-out rows over their standard deviations
     n_neighbors: int
-
-    @property
-    def calibration(self) -> Calibration | None:
-        return self.errors
 
     @property
     def keeps_rows(self) -> bool:
@@ -139,8 +134,7 @@ class FieldModel(CorrectedModel):
             function = np.maximum(mixed.variance - noise, LEAST_SHARE * mixed.variance)
             factor[:, i] = scale * function / np.maximum(p.function_variance[:, i], TINY)
             noises[:, i] = scale * (mixed.variance - function) / p.noise_variance[:, i]
-        inflation = 1.0 if self.errors is None else self.errors.inflation
-        return Correction(factor * inflation, shift, noises * inflation)
+        return Correction(factor, shift, noises)
 
     def _noises(self, both: tuple[Kriging, Kriging]) -> list[float]:
         """The noise of every expert: what a lattice takes for noise is mostly finer structure."""

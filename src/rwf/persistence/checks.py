@@ -31,14 +31,16 @@ from rwf.inference.spike_slab.dictionary import GABOR, STEP, Dictionary
 from rwf.inference.spike_slab.fit import SpikeSlabFit
 from rwf.inference.spike_slab.windows import WindowedFit
 from rwf.models.blended import NeighborBlend
-from rwf.models.corrected import CorrectedModel, LocallyCalibrated
+from rwf.models.corrected import Calibrated, CorrectedModel
 from rwf.models.dense import DenseModel
 from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
+from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
 from rwf.uncertainty.blending import OutputBlend
+from rwf.uncertainty.error_density import ErrorDensity
 from rwf.uncertainty.field_blend import FieldBlend
 from rwf.uncertainty.kriging import FieldKernel
 from rwf.uncertainty.variance_function import VarianceFunction
@@ -254,16 +256,22 @@ def _check_neighbors(part: object) -> None:
 
 
 def _check_correction(part: object) -> None:
+    if isinstance(part, ErrorDensity):
+        same = len(part.weights) == part.features.n_columns
+        require(same, "columns and weights of a density differ in number")
+        require(part.dof > 2, f"errors of {part.dof} degrees of freedom have no variance")
     if not isinstance(part, CorrectedModel):
         return
     d, k = len(part.units.columns), len(part.units.y.center)
-    if part.calibration is not None:
-        errors = part.calibration.scores
-        require(errors.shape[1] == k, "leave-one-out errors are of other outputs")
     match part:
-        case LocallyCalibrated(variance=variance, usual=usual):
-            check_inputs(variance.features, d)
-            require(len(usual) == k, "variances are of other outputs")
+        case Calibrated(densities=densities):
+            require(len(densities) == k, "densities are of other outputs")
+            own = [density.features.of_inputs.centers for density in densities]
+            same = all(len(C) == 0 or C.shape[1] == d for C in own)
+            require(same, "a density has other inputs")
+        case Stacked(line=line, shares=shares):
+            require(line.coefficients.shape[1] == len(shares) == k, "a line has other outputs")
+            require(len(line.root) in (1, d + 1), "a line has other inputs")
         case FieldModel(outputs=outputs, X=X, scores=scores):
             require(len(outputs) == len(scores) == part.y.shape[1] == k, "outputs differ in number")
             kernels = [kernel for o in outputs for kernel in (o.values, o.residuals)]
@@ -275,7 +283,7 @@ def _check_correction(part: object) -> None:
             require(all(m.n_outputs == k for m in part.larger), "a lattice has other outputs")
             require(part.n_neighbors > 0, "there are no neighbors")
         case NeighborBlend(blends=blends):
-            require(len(blends) == k, "blends are of other outputs")
+            require(len(blends) == len(part.levels) == k, "blends are of other outputs")
             for blend in blends:
                 require(blend is None or blend.gp.X.shape[1] == d, "a blend has other inputs")
 

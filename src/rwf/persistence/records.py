@@ -41,12 +41,13 @@ from rwf.inference.spike_slab.fit import SamplerReport, Schedule, SpikeSlabFit
 from rwf.inference.spike_slab.mixture import Draw
 from rwf.inference.spike_slab.windows import Window, WindowedFit, WindowMoments
 from rwf.linalg.dense import Factor
-from rwf.models.base import Calibration, Model
+from rwf.models.base import Model
 from rwf.models.blended import NeighborBlend
-from rwf.models.corrected import Calibrated, LocallyCalibrated
+from rwf.models.corrected import Calibrated
 from rwf.models.dense import DenseModel, Hyperparameters
 from rwf.models.field import FieldModel, FieldOutput
 from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
+from rwf.models.stacked import Line, Stacked
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check
 from rwf.persistence.codec import Registry
@@ -54,6 +55,7 @@ from rwf.priors import Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeat
 from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
 from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBlend
+from rwf.uncertainty.error_density import ErrorDensity, ScaleFeatures, SmoothFeatures
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel
 from rwf.uncertainty.variance_function import VarianceFunction
@@ -85,7 +87,7 @@ MAPS = (
 FEATURES = (Atoms, HatMixture, *MAPS, Stack)
 DENSE = (
     Moments, RootMoments, Factor, Posterior, Variances, EmpiricalBayes, Hyperparameters,
-    Calibration, VarianceFunction, DenseModel,
+    VarianceFunction, DenseModel,
 )  # fmt: skip
 TREE = (
     ColumnSupports, Dissection, AtomTree, TreeMoments, TreeFactor, TreePosterior,
@@ -96,11 +98,12 @@ SPIKE_SLAB = (
     SpikeSlabHyperparameters, SpikeSlabModel,
 )  # fmt: skip
 CORRECTIONS = (
-    Calibrated, LocallyCalibrated, MaternKernel, VecchiaGP, LocalScale, BlendWeights, Expert,
-    OutputBlend, NeighborBlend, FieldKernel, FieldScores, FieldBlend, FieldOutput, FieldModel,
+    SmoothFeatures, ScaleFeatures, ErrorDensity, Calibrated, Line, Stacked, MaternKernel, VecchiaGP,
+    LocalScale, BlendWeights, Expert, OutputBlend, NeighborBlend, FieldKernel, FieldScores,
+    FieldBlend, FieldOutput, FieldModel,
 )  # fmt: skip
 MODELS = (
-    DenseModel, TreeModel, SpikeSlabModel, Calibrated, LocallyCalibrated, NeighborBlend, FieldModel,
+    DenseModel, TreeModel, SpikeSlabModel, Calibrated, Stacked, NeighborBlend, FieldModel,
 )  # fmt: skip
 PRIORS = (
     Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, Schedule, SpikeSlab,

@@ -12,15 +12,15 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import scored_rows
-from rwf.data.progress import Stage
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
-from rwf.models.corrected import calibrate, calibrate_locally
+from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
+from rwf.models.stacked import stack_with_line
 from rwf.uncertainty.extrapolation import block_energies, support_levels
 from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
 
@@ -32,7 +32,7 @@ Neighbors = Literal["auto"] | int | None
 
 SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
-CALIBRATION_ROWS = 10_000  # rows whose leave-one-out errors calibrate variances by place, at most
+CALIBRATION_ROWS = 3000  # rows whose errors calibrate predictions, at most
 
 RESTARTS, ITERATIONS = 2, 60  # starting points after the first, and iterations, by default
 
@@ -180,19 +180,23 @@ class Prior(ABC):
 
 def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> Model:
     """The model of all rows, with its variances calibrated as the config says."""
-    model, mode = learned.condition(task, rows), task.config.calibration
+    return calibrated(learned.condition(task, rows), learned, task)
+
+
+def calibrated(model: Model, learned: LearnedPrior, task: LearningTask) -> Model:
+    """A model with the density of its leave-one-out errors, and no worse than a straight line."""
+    mode = task.config.calibration
     if mode is None or learned.finished:
         return model
-    task.progress(Stage("calibration", 0.85))
-    model = calibrate(model, task.scored)
-    if mode == "global" or task.known.X.shape[1] > LOW_DIMENSION:
-        return model
-    known = scored_rows(task.known, CALIBRATION_ROWS, task.rng)
-    local = calibrate_locally(model, known, task.rng)
-    if local is None:
-        return model
-    task.progress(f"errors vary by place: log density higher by {local.gain:.4f}")
-    return local
+    rows = model.unbiased_rows(scored_rows(task.known, CALIBRATION_ROWS, task.rng))
+    p = model.leave_one_out(rows)
+    # Leave-one-out errors are those of parameters that were learned with these rows.
+    hidden = 2.0 * learned.n_learned / len(task.known)
+    stacked = stack_with_line(model, p, rows, task.known, hidden)
+    if stacked is not None:
+        task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
+        model, p = stacked, stacked.stack(p, rows)
+    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=1.0 + hidden)
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

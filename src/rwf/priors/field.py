@@ -28,7 +28,8 @@ from rwf.inference.multifrontal import (
 )
 from rwf.inference.optimize import Trial
 from rwf.inference.posterior import normal_log_density
-from rwf.models.base import LOW_DIMENSION, Calibration
+from rwf.models.base import LOW_DIMENSION, Model
+from rwf.models.corrected import calibrate_scores
 from rwf.models.field import FieldModel, FieldOutput, experts, leave_one_out_scores
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior
@@ -99,7 +100,7 @@ class LearnedField(LearnedPrior):
         """Kriging explains what the lattice leaves: no smooth prior could do better."""
         return self.explained >= FINE
 
-    def condition(self, task: LearningTask, rows: Rows) -> FieldModel:
+    def condition(self, task: LearningTask, rows: Rows) -> Model:
         assert isinstance(rows, Block)  # as it needs all rows
         rows, mode = rows.part(rows.weights > 0), task.config.calibration
         wanted = task.config.neighbors
@@ -112,16 +113,16 @@ class LearnedField(LearnedPrior):
             outputs.append(FieldOutput(center, *pair, blend))
             scores.append(own)
             z.append(blend.scores(errors, own)[errors.alone])
-        return FieldModel(
+        model = FieldModel(
             lattice_model(task, self.hyperparameters, rows),
             tuple(lattice_model(task, found, rows) for found in self.larger),
             tuple(outputs),
             rows.X,
             rows.y,
             tuple(scores),
-            None if mode is None else Calibration(np.column_stack(z)),
             n_neighbors,
         )
+        return model if mode is None else calibrate_scores(model, z, task.rng)
 
 
 class _Learner:

@@ -99,7 +99,7 @@ class _Errors:
     def of(cls, model: GaussianModel, scored: Block) -> _Errors:
         rows = model.unbiased_rows(scored)
         p = model.leave_one_out(rows)
-        return cls(model, rows, p, p.calibration(rows.y).inflation)
+        return cls(model, rows, p, _inflation(p, rows))
 
     @property
     def squared(self) -> float:
@@ -111,6 +111,12 @@ class _Errors:
         variances = self.inflation * self.prediction.variance
         total: Array = normal_log_density(residuals, variances).sum(axis=1)
         return total
+
+
+def _inflation(p: Prediction, rows: Block) -> Array:
+    """The factor of variances, one or more, that calibrates mean squares, shape (k,)."""
+    squares = np.average((rows.y - p.mean) ** 2 / p.variance, axis=0, weights=rows.weights)
+    return np.maximum(squares, 1.0)
 
 
 def _refitted(noise: VarianceFunction, task: NoiseTask[M]) -> M:

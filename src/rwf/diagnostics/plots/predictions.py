@@ -87,12 +87,12 @@ def predicted_and_actual(ax: "Axes", y: Array, mean: Array) -> "Axes":
 
 
 def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
-    """Errors in standard deviations over predictive means, shape (n,), with lines at ±2."""
+    """Errors as normal scores over predictive means, shape (n,), with lines at ±2."""
     ax.plot(mean, z, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
     ax.axhline(0.0, color=BLACK, linewidth=0.9)
     for level in (-2.0, 2.0):
         ax.axhline(level, color=VERMILION, linewidth=0.9, linestyle="--")
-    ax.set(xlabel="predicted", ylabel="error / predicted sd")
+    ax.set(xlabel="predicted", ylabel="error, as a normal score")
     return ax
 
 
@@ -103,4 +103,12 @@ def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     ax.set(xlabel="nominal coverage of intervals", ylabel="observed coverage")
     ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def pit_histogram(ax: "Axes", pit: Array, bins: int = 20) -> "Axes":
+    """Histogram of probability integral transforms, shape (n,), with the uniform density."""
+    ax.hist(pit, [*np.linspace(0.0, 1.0, bins + 1)], density=True, color=BLUE, alpha=0.6)
+    ax.axhline(1.0, color=BLACK, linewidth=0.9)
+    ax.set(xlim=(0.0, 1.0), xlabel="predicted probability", ylabel="density of rows")
     return ax

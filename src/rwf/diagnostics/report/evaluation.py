@@ -7,41 +7,67 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
 from rwf.diagnostics.metrics import METRICS, calibration_curve
 from rwf.diagnostics.scores import Round, Scores, compare
+from rwf.uncertainty.student_t import StudentT
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
 
 FOLDS = 5  # folds in which the trivial predictors are fitted to the rows of the report
+WORST = 10  # rows that are listed
+SURE = 1e-12  # a probability that is drawn as if it were zero
 COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)  # levels of the intervals in the coverage table
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Encoded rows of a table, how many rows it has, and predictive means and deviations."""
+    """Encoded rows of a table, how many rows it has, and predictive distributions."""
 
     rows: Block
     n_rows: int
-    mean: Array
-    std: Array
+    prediction: StudentT
 
     @classmethod
     def of(cls, model: TableRegressor, table: object) -> Evaluation:
         rows, n_rows = model.sample_rows(table)
-        return cls(rows, n_rows, *model.predict_rows(rows.X))
+        return cls(rows, n_rows, model.predict_rows(rows.X))
 
     @property
     def y(self) -> Array:
         return self.rows.y[:, 0]
 
     @property
+    def mean(self) -> Array:
+        return self.prediction.mean
+
+    @property
+    def std(self) -> Array:
+        return self.prediction.std
+
+    @property
     def z(self) -> Array:
-        """Errors in standard deviations."""
-        return (self.y - self.mean) / self.std
+        """Errors in units of the predictive scale."""
+        return self.prediction.standardized(self.y)
+
+    @cached_property
+    def pit(self) -> Array:
+        """The predicted probability of values up to the observed one."""
+        return self.prediction.cdf(self.y)
+
+    @property
+    def normal_scores(self) -> Array:
+        """What :attr:`pit` is of a standard normal, so that 95 % of them are within two."""
+        return np.asarray(ndtri(np.clip(self.pit, SURE, 1.0 - SURE)))
+
+    @property
+    def worst(self) -> IntArray:
+        """The rows with the largest errors in units of the predictive scale."""
+        return np.argsort(-np.abs(self.z), kind="stable")[:WORST]
 
     @cached_property
     def scores(self) -> Scores | None:
@@ -53,13 +79,12 @@ class Evaluation:
 
     def _round(self, folds: IntArray, fold: int) -> Round:
         held = folds == fold
-        prediction = self.mean[held], self.std[held]
-        return Round(self.rows.part(~held), self.rows.part(held), prediction)
+        return Round(self.rows.part(~held), self.rows.part(held), self.prediction.part(held))
 
     @property
     def metrics(self) -> dict[str, float]:
-        return {name: metric(self.y, self.mean, self.std) for name, metric in METRICS.items()}
+        return {name: metric(self.y, self.prediction) for name, metric in METRICS.items()}
 
     def coverage(self, levels: tuple[float, ...]) -> Array:
         """The share of rows in the central interval of each level."""
-        return calibration_curve(self.y, self.mean, self.std, levels)
+        return calibration_curve(self.y, self.prediction, levels=levels)

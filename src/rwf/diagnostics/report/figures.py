@@ -18,6 +18,7 @@ from rwf.diagnostics.plots import (
     calibration,
     learned_variances,
     local_scales,
+    pit_histogram,
     predicted_and_actual,
     predictive_band,
     scalogram,
@@ -56,7 +57,7 @@ class Picture:
 def pictures(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
     """All figures that apply to this model."""
     some = slice(SHOWN)  # rows of a large table are in random order
-    y, mean, z = found.y[some], found.mean[some], found.z[some]
+    y, mean, z = found.y[some], found.mean[some], found.normal_scores[some]
     correlation = _correlation(found.y, found.mean)
     yield _picture(
         "Predicted and observed",
@@ -64,11 +65,11 @@ def pictures(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
         f"Scatter of observed over predicted values. {correlation}",
         "On the line, prediction and observation agree.",
     )
-    beyond = float(np.mean(np.abs(found.z) > 2))
+    beyond = float(np.mean(np.abs(found.normal_scores) > 2))
     yield _picture(
         "Residuals",
         lambda ax: standardized_residuals(ax, mean, z),
-        f"Scatter of errors in predicted standard deviations. {beyond:.1%} are beyond two.",
+        f"Scatter of normal scores of errors. {beyond:.1%} are beyond two.",
         "About 95 % of the rows should lie between the dashed lines, evenly along the axis.",
     )
     observed = found.coverage(LEVELS)
@@ -79,6 +80,12 @@ def pictures(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
         "Curve of observed over nominal coverage. They differ most at "
         f"{LEVELS[worst]:.0%}, where {observed[worst]:.1%} of the rows are covered.",
         "Above the line, intervals are too wide; below it, too narrow.",
+    )
+    yield _picture(
+        "Probability integral transform",
+        lambda ax: pit_histogram(ax, found.pit),
+        "Histogram of predicted probabilities of values up to the observed one.",
+        "Flat if the distributions are right: a hump means too wide, horns mean too narrow.",
     )
     yield from _of_inputs(model, found)
 
@@ -122,8 +129,8 @@ def _of_inputs(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
 def _line(ax: Axes, model: TableRegressor, found: Evaluation) -> None:
     x = found.rows.X[:, 0]
     places = np.linspace(float(x.min()), float(x.max()), POINTS)
-    mean, std = model.predict_rows(places[:, None])
-    predictive_band(ax, places, mean, std, data=(x[:SHOWN], found.y[:SHOWN]))
+    p = model.predict_rows(places[:, None])
+    predictive_band(ax, places, p.mean, p.std, data=(x[:SHOWN], found.y[:SHOWN]))
     ax.set(xlabel=model.schema_.names[0], ylabel=str(model.schema_.target))
     ax.legend(frameon=False)
 
@@ -131,7 +138,8 @@ def _line(ax: Axes, model: TableRegressor, found: Evaluation) -> None:
 def _map(ax: Axes, model: TableRegressor, X: Array, index: int, what: str) -> None:
     sides = [np.linspace(column.min(), column.max(), PIXELS) for column in X.T]
     first, second = np.meshgrid(*sides)
-    values = model.predict_rows(np.column_stack([first.ravel(), second.ravel()]))[index]
+    p = model.predict_rows(np.column_stack([first.ravel(), second.ravel()]))
+    values = (p.mean, p.std)[index]
     mesh = ax.pcolormesh(
         first, second, values.reshape(first.shape), cmap="cividis", rasterized=True
     )

@@ -14,12 +14,14 @@ import numpy as np
 import rwf
 from rwf.data.atomic import replace_file
 from rwf.diagnostics.inspection import Inspection
+from rwf.diagnostics.metrics import interval_width
 from rwf.diagnostics.report.evaluation import COVERED, Evaluation
 from rwf.diagnostics.report.figures import Picture, pictures
 from rwf.diagnostics.report.style import STYLE
 from rwf.diagnostics.scores import Score, Scores
 
 if TYPE_CHECKING:
+    from rwf.data.schema import TableSchema
     from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
@@ -60,6 +62,7 @@ def make_page(model: TableRegressor, table: object, title: str) -> Page:
         _section("Scores", _scores(found, inside)),
         _section("Figures", f'<div class="figures">{"".join(map(_figure, drawn))}</div>'),
         _section("Coverage of intervals", _coverage(found)),
+        _section("Largest errors", _worst(found, model.schema)),
         _section("Columns", _columns(inside)),
         _section("Learned parameters", _learned(model, inside)),
         _section("Trials", _trials(inside)),
@@ -149,10 +152,22 @@ def _score_line(name: str, s: Score | GroupScores) -> tuple[str, ...]:
 
 def _coverage(found: Evaluation) -> str:
     lines = [
-        (f"{level:.0%}", f"{share:.1%}")
+        (f"{level:.0%}", f"{share:.1%}", _number(interval_width(found.prediction, level)))
         for level, share in zip(COVERED, found.coverage(COVERED), strict=True)
     ]
-    return _table("Share of rows inside central intervals", ("nominal", "observed"), lines)
+    head = ("nominal", "observed", "mean width")
+    return _table("Share of rows inside central intervals, and their width", head, lines)
+
+
+def _worst(found: Evaluation, schema: TableSchema) -> str:
+    p, rows = found.prediction, found.worst
+    numbers = [found.z, found.y, p.mean, p.scale, *found.rows.X.T]
+    lines = [
+        (str(place + 1), *(_number(column[row]) for column in numbers))
+        for place, row in enumerate(rows)
+    ]
+    head = ("", "error in scales", str(schema.target), "mean", "scale", *schema.names)
+    return _table("Rows with the largest errors, in units of the predictive scale", head, lines)
 
 
 def _columns(inside: Inspection) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from rwf._types import Array, BoolArray
 from rwf.integrations.maps.cells import (
@@ -20,6 +19,7 @@ from rwf.integrations.maps.cells import (
     valid_cells,
 )
 from rwf.integrations.maps.fit import MapModel
+from rwf.uncertainty.student_t import StudentT
 
 if TYPE_CHECKING:
     import xarray
@@ -47,13 +47,13 @@ class _Wanted:
             names["exceedance"] = ()
         return names
 
-    def of(self, mean: Array, sd: Array) -> dict[str, Array]:
-        """The variables of normal distributions, shape (…, n)."""
-        found = {"mean": mean, "sd": sd}
+    def of(self, p: StudentT) -> dict[str, Array]:
+        """The variables of predictive distributions, shape (…, n)."""
+        found = {"mean": p.mean, "sd": p.std}
         if self.quantiles:
-            found["quantiles"] = mean + ndtri(np.array(self.quantiles))[:, None] * sd
+            found["quantiles"] = np.stack([p.ppf(q) for q in self.quantiles])
         if self.above is not None:
-            found["exceedance"] = ndtr((mean - self.above) / sd)
+            found["exceedance"] = 1.0 - p.cdf(self.above)
         return found
 
 
@@ -133,11 +133,14 @@ def _predict_block(
 ) -> xarray.Dataset:
     cells = valid_cells(block, dims, model.places.needed, mask)
     X = inputs(block, dims, cells, model.places)
-    if len(X):
-        mean, sd, _ = model.regressor._mean_and_std(X, noise=wanted.noise)
-        found = wanted.of(mean[:, 0], sd[:, 0])
+    if len(X) == 0:
+        found = wanted.of(StudentT(*np.empty((3, 0))))
+    elif wanted.noise:
+        mean, scale, dof, _ = model.regressor._distribution(X)
+        found = wanted.of(StudentT(mean[:, 0], scale[:, 0], dof[:, 0]))
     else:
-        found = wanted.of(np.empty(0), np.empty(0))
+        mean, sd, _ = model.regressor._mean_and_std(X, noise=False)
+        found = wanted.of(StudentT.normal(mean[:, 0], sd[:, 0]))
     filled = {
         name: ((*more, *dims), on_cells(found[name], cells)) for name, more in wanted.extra.items()
     }
