@@ -103,7 +103,7 @@ class _Rows:
     model: TableRegressor
 
     def predict(self, X: Array) -> Array:
-        return self.model.predict_rows(X)[0]
+        return self.model.predict_rows(X).mean
 
 
 def _changed(model: TableRegressor) -> dict[str, str]:

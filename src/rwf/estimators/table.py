@@ -94,8 +94,8 @@ class TableRegressor(RWFRegressor):
         noise: str = "auto",
         calibration: CalibrationMode = "local",
         log_skewed: bool = True,
-        n_restarts: int = 2,
-        max_iter: int = 60,
+        n_restarts: int | None = None,
+        max_iter: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

@@ -167,7 +167,7 @@ def _rounds(kept: Block, task: LearningTask, *, few: bool) -> list[Round]:
         config,
         noise="constant" if config.noise == "auto" else config.noise,
         calibration="global" if config.calibration == "local" else config.calibration,
-        max_iter=max(1, config.max_iter // 2),
+        iterations=max(1, config.max_iter // 2),
     )
     first = [(some_rows(kept, FEW, task.rng), plain)] if few and len(kept) >= 2 * FEW else []
     return [*first, *([(kept, plain)] if plain != config else []), (kept, config)]
@@ -197,7 +197,7 @@ class _Race:
         rows = self.rounds[-1][0]
         if prior.for_edges and self.leader is not None and len(rows) < FEW:
             left_out = self.leader.model.leave_one_out(rows)
-            if not _heavy_tails(left_out.calibration(rows.y).scores):
+            if not _heavy_tails((rows.y - left_out.mean) / np.sqrt(left_out.variance)):
                 self.task.progress(f"prior {name!r} is not considered: no large errors")
                 return
         # Stages within the race are none of the fit.

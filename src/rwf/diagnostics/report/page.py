@@ -62,7 +62,7 @@ def make_page(model: TableRegressor, table: object, title: str) -> Page:
         _section("Scores", _scores(found, inside)),
         _section("Figures", f'<div class="figures">{"".join(map(_figure, drawn))}</div>'),
         _section("Coverage of intervals", _coverage(found)),
-        _section("Largest errors", _worst(found, model.schema)),
+        _section("Largest errors", _worst(found, model.schema_)),
         _section("Columns", _columns(inside)),
         _section("Learned parameters", _learned(model, inside)),
         _section("Trials", _trials(inside)),
