@@ -16,7 +16,7 @@ from harness import write_table
 @pytest.mark.parametrize(
     "name, settings",
     [
-        ("rff-matern12", {"n_components": 40, "max_iter": 3, "n_restarts": 0}),
+        ("rff-matern12", {"n_components": 40, "max_iter": 3, "n_restarts": 0, "calibration": None}),
         ("exact-matern12", {"max_iter": 6, "short": 3}),
         ("nystroem", {"n_components": 20}),
     ],
