@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -119,3 +120,10 @@ def test_wrong_turns_are_noticed_before_anything_is_fitted(work, arguments, advi
     result = run(*arguments, code=2)
     assert result.exit_code == 1
     assert advice in str(result.exception)
+
+
+def test_a_missing_package_is_noticed_before_anything_is_fitted(work, monkeypatch):
+    monkeypatch.setitem(sys.modules, "netCDF4", None)
+    monkeypatch.setattr("rwf.integrations.maps.fit_map", None)
+    result = run(*POINTS, "--resolution", "1", "--out", "map.nc", code=2)
+    assert 'maps need netCDF4: pip install "rwf[maps]"' in str(result.exception)

@@ -81,7 +81,9 @@ def map_(
         raise UsageError("points need --like with a raster, or --resolution, the side of a cell.")
     from rwf import RWFRegressor
     from rwf.integrations.maps import fit_map, grid, open_map
+    from rwf.integrations.maps.files import checked_path
 
+    checked_path(out)  # packages are missed before anything is computed
     begun = time.perf_counter()
     with warnings_shown():
         source = open_map(data) if is_raster else data

@@ -25,13 +25,12 @@ def open_map(path: str | os.PathLike[str]) -> xarray.Dataset:
 
     The bands of a GeoTIFF are variables, by their descriptions if they have any.
     """
-    place = _checked(path)
+    place = checked_path(path)
     if not place.is_file():
         raise FileNotFoundError(f"there is no file {place}. The present folder is {Path.cwd()}.")
     if place.suffix.lower() in NETCDF:
         found: xarray.Dataset = needed("xarray").open_dataset(place, decode_coords="all")
         return found
-    needed("rasterio")
     bands = needed("rioxarray").open_rasterio(place, band_as_variable=True, masked=True)
     names = {n: v.attrs.get("long_name") or n for n, v in bands.data_vars.items()}
     if len(names) == 1:
@@ -48,7 +47,7 @@ def write_map(dataset: xarray.Dataset, path: str | os.PathLike[str]) -> None:
     Numbers are in single precision. In a GeoTIFF every variable, and every quantile or draw, is a
     band.
     """
-    place = _checked(path)
+    place = checked_path(path)
     with _replaced(place) as beside, needed("dask").config.set(scheduler="synchronous"):
         if place.suffix.lower() in NETCDF:
             _write_netcdf(dataset, beside)
@@ -105,13 +104,16 @@ def _require_even(dataset: xarray.Dataset, name: str) -> None:
         )
 
 
-def _checked(path: str | os.PathLike[str]) -> Path:
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a raster, once its end and the packages that it needs have been checked."""
     place = Path(path)
+    needed("xarray")
     if place.suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"{place} is read or written by the end of its name, which should be one of "
             f"{', '.join(SUFFIXES)}."
         )
+    needed("netCDF4" if place.suffix.lower() in NETCDF else "rioxarray")
     return place
 
 
