@@ -127,8 +127,8 @@ def test_neighbors_of_a_group_are_in_other_groups():
     y = np.sin(20.0 * X).prod(axis=1)
     model = RWFRegressor(60, solver="multifrontal", neighbors=8, random_state=0)
     model.fit(X, y, groups=who)
-    assert isinstance(model.model_, NeighborBlend)
-    gp = model.model_.blends[0].gp
+    assert isinstance(model.model_.model, NeighborBlend)
+    gp = model.model_.model.blends[0].gp
     _, near = gp.nearest_others(np.arange(1200), 8)
     assert (gp.groups[near] != gp.groups[:, None]).all()
     rows = model.model_.units.rows(rwf.data.rows.Block(X, y[:, None], np.ones(1200), groups=who))

@@ -434,7 +434,7 @@ def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data,
     stages = ["sample", "learning", "conditioning", "calibration", "report"]
     assert list(report.seconds) == stages
     assert sum(report.seconds.values()) <= elapsed < 1.2 * sum(report.seconds.values()) + 0.2
-    assert f"{sum(report.seconds.values()):.1f} s: sample 0.0, learning" in str(report)
+    assert f"{sum(report.seconds.values()):.1f}: sample 0.0, learning" in str(report)
     assert report.nll < report.linear_nll < report.constant_nll
     # The constant's leave-one-out density, computed the long way.
     direct = []

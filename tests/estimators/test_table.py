@@ -242,9 +242,11 @@ def test_parameters_are_checked_before_the_table_is_read(wrong):
 def test_predictions_are_written_in_blocks(model, tmp_path):
     assert model.predict_to(cars(), tmp_path / "p.csv", 0.8) == 150
     found = pd.read_csv(tmp_path / "p.csv")
-    mean, std = model.predict(cars(), return_std=True)
-    assert_allclose(found["mean"], mean)
-    assert_allclose(found["upper"] - found["mean"], 1.2815516 * std, rtol=1e-6)
+    p = model.predict_distribution(cars())
+    assert_allclose(found[["mean", "std"]], np.column_stack([p.mean, p.std]))
+    assert_allclose(found["upper"], p.ppf(0.9))
+    assert model.predict_to(cars(), tmp_path / "q.csv", quantiles=(0.25, 0.5)) == 150
+    assert_allclose(pd.read_csv(tmp_path / "q.csv")["q0.25"], p.ppf(0.25))
     with pytest.raises(ValueError, match=r"0\.95 is usual"):
         model.predict_to(cars(), tmp_path / "p.csv", level=95)
     with pytest.raises(ValueError, match="no rows to predict"):

@@ -60,7 +60,9 @@ def test_predictions_are_those_of_the_regressor_at_the_cells(rain, model):
     )
     assert_allclose(found["mean"].values.ravel(), mean)
     assert_allclose(found["sd"].values.ravel(), std)
-    assert_allclose(found["quantiles"].sel(quantile=0.975).values.ravel(), mean + 1.959964 * std)
+    p = model.regressor.predict_distribution(pd.DataFrame(X, columns=["x_degrees", "y_degrees"]))
+    assert_allclose(found["quantiles"].sel(quantile=0.975).values.ravel(), p.ppf(0.975))
+    assert_allclose(found["exceedance"].values.ravel(), 1.0 - p.cdf(10.5))
     assert ((found["exceedance"].values > 0.5) == (found["mean"].values > 10.5)).all()
     quiet = maps.predict_map(model, rain, noise=False)
     assert_allclose(quiet["sd"].values.ravel(), model.regressor.predict_function(

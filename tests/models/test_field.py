@@ -123,10 +123,11 @@ def test_a_row_left_out_is_unseen(fitted, data):
 
 
 def test_many_rows_have_a_lattice_of_more_atoms(with_larger, fitted, new):
-    (larger,) = with_larger.model_.larger
-    assert larger.summary.n_features > 2 * with_larger.model_.model.summary.n_features
-    assert with_larger.model_.outputs[0].blend.weights.shape == (3, 4)
-    assert fitted.model_.larger == ()
+    field = with_larger.model_.model
+    (larger,) = field.larger
+    assert larger.summary.n_features > 2 * field.model.summary.n_features
+    assert field.outputs[0].blend.weights.shape == (3, 4)
+    assert fitted.model_.model.larger == ()
     mean = with_larger.predict(new[0])
     assert np.sqrt(np.mean((new[1] - mean) ** 2)) < 0.15 * new[1].std()
 
@@ -258,8 +259,9 @@ def test_the_covariance_with_noise_has_the_variance_of_observations(fitted, new)
 
 def test_the_parts_of_a_field_have_its_variance_even_if_residuals_have_none(fitted, new):
     X = fitted.model_.units.inputs(new[0][:30])
-    (own,) = fitted.model_.outputs
+    field = fitted.model_.model
+    (own,) = field.outputs
     flat = replace(own, residuals=replace(own.residuals, short=0.0, long=0.0))
-    for model in (fitted.model_, replace(fitted.model_, outputs=(flat,))):
+    for model in (field, replace(field, outputs=(flat,))):
         C = model.covariance(X, noise=False)[..., 0]
         assert_allclose(np.diag(C), model.predict(X).function_variance[:, 0], rtol=1e-8)

@@ -143,9 +143,8 @@ def test_auto_chooses_spike_and_slab_for_plateaus(short):
     assert any(
         s.chosen and s.name.startswith("prior 'spike_slab'") for s in model.fit_report_.trials
     )
-    assert {f"prior {p!r}" for p in ("nystrom", "multiscale, multifrontal", "adaptive")} <= set(
-        held_out
-    )
+    # The lattice leads first; others do not start once nothing is to be won.
+    assert held_out["prior 'multiscale, multifrontal'"] < max(held_out.values())
 
 
 def test_auto_skips_spike_and_slab_for_signals_that_are_not_sparse(short):

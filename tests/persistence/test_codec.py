@@ -17,7 +17,7 @@ from rwf.data.stream import Entry
 from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.fit.pipeline import FitState
 from rwf.persistence.codec import SCALARS, Decoder, Encoder, Registry, require
-from rwf.persistence.estimators import FittedAttributes, TableParts
+from rwf.persistence.estimators import FittedAttributes, TableAttributes
 from rwf.persistence.records import CHECKPOINT, MODEL_FILE
 
 
@@ -193,7 +193,7 @@ def supported(hint, registry):
 
 @pytest.mark.parametrize(
     "registry, parts",
-    [(MODEL_FILE, (FittedAttributes, TableParts)), (CHECKPOINT, (Entry, FitState))],
+    [(MODEL_FILE, (FittedAttributes, TableAttributes)), (CHECKPOINT, (Entry, FitState))],
 )
 def test_every_saved_field_has_an_annotation_that_can_be_stored(registry, parts):
     unsupported = [

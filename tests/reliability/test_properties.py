@@ -217,6 +217,7 @@ def test_fits_in_threads_give_the_numbers_of_fits_one_after_another():
 OVERLAP = """
 import threading
 import numpy
+import scipy.linalg
 from threadpoolctl import threadpool_info
 from rwf.linalg.threads import one_blas_thread
 

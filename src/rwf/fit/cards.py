@@ -56,8 +56,7 @@ def report_lines(report: FitReport) -> Iterator[Line]:
     yield "NLL per row", f"{', '.join(known)} (leave-one-out)"
     if report.group_scores is not None:
         yield "new groups", str(report.group_scores)
-    stages = ", ".join(f"{stage} {value:.1f}" for stage, value in report.seconds.items())
-    yield "seconds", f"{sum(report.seconds.values()):.1f}: {stages}"
+    yield "seconds", report.timing
     found = list(warnings_of(report))
     yield "warnings", "; ".join(found) or "none"
 

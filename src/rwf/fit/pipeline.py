@@ -78,18 +78,11 @@ class FitReport:
     line_share: float = 0.0
     group_scores: GroupScores | None = None
 
-    def __str__(self) -> str:
-        return (
-            f"{self.n_rows:,} rows, {self.n_features:,} features ({self.solver})\n"
-            f"leave-one-out NLL {self.nll:.4g}; constant {self.constant_nll:.4g}, "
-            f"linear {self.linear_nll:.4g}\n{self.timing}"
-        )
-
     @property
     def timing(self) -> str:
         """The seconds in all, and by stage."""
         stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
-        return f"{sum(self.seconds.values()):.1f} s: {stages}"
+        return f"{sum(self.seconds.values()):.1f}: {stages}"
 
     @property
     def beats_trivial(self) -> bool:

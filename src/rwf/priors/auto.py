@@ -196,7 +196,7 @@ class _Race:
         """Let a prior run as long as it may pass the leader, whose place it then takes."""
         rows = self.rounds[-1][0]
         if prior.for_edges and self.leader is not None and len(rows) < FEW:
-            left_out = self.leader.model.leave_one_out(rows)
+            left_out = self.leader.model.base.leave_one_out(rows)
             if not _heavy_tails((rows.y - left_out.mean) / np.sqrt(left_out.variance)):
                 self.task.progress(f"prior {name!r} is not considered: no large errors")
                 return

@@ -32,6 +32,7 @@ LENGTHS = (0.4, 0.2, 0.8)  # of f_X, in root-mean-square distances of two rows, 
 FINE_LENGTHS = (0.1, 0.03)  # too, in up to three input columns
 FEW_INPUTS = 3  # up to which f_X may be fine: more inputs cannot be filled by its centers
 MOST_STEPS, TOLERANCE = 30, 1e-2  # of Fisher scoring; a hundredth of a nat does not select
+WIDEST = 300.0  # |h| beyond which variances would overflow
 MOST_ROWS = 3000  # from which a density is learned
 USUAL = 0.99  # share of the rows whose variance of f and scale count as usual
 
@@ -53,6 +54,8 @@ class _Search:
 
     def __init__(self, rows: Scored, rng: np.random.Generator, *, local: bool) -> None:
         self.rows, self.squares = rows, rows.squares
+        # Rows have one error each, whatever they weigh.
+        self.counts = rows.weights / float(rows.weights.mean())
         fine = FINE_LENGTHS if rows.X.shape[1] <= FEW_INPUTS else ()
         self.lengths = (*LENGTHS, *fine) if local else LENGTHS[:1]
         self.first = {length: ScaleFeatures.of(rows, length, rng) for length in self.lengths}
@@ -89,7 +92,7 @@ class _Search:
             if a > 0:
                 parts.append(a * self.columns[key])
         features = replace(features, amplitudes=amplitudes)
-        return _mode(features, np.hstack(parts), self.squares, rows.weights, dof)
+        return _mode(features, np.hstack(parts), self.squares, self.counts, dof)
 
 
 def _mode(
@@ -105,13 +108,14 @@ def _mode(
     L = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
 
     def density(h: Array, w: Array) -> float:
+        h = np.clip(h, -WIDEST, WIDEST)
         terms = t_log_density(np.sqrt(squares * np.exp(-h)), dof) - 0.5 * h
         return float(counts @ terms) - 0.5 * float(w @ w)
 
     w, h = np.zeros(Z.shape[1]), np.zeros(len(Z))
     value = density(h, w)
     for _ in range(MOST_STEPS):
-        ratio = squares * np.exp(-h)
+        ratio = squares * np.exp(-np.clip(h, -WIDEST, WIDEST))
         slope = 0.5 * counts * ((dof + 1) * ratio / (dof + ratio) - 1.0)
         gradient = slope @ Z - w
         step = solve_triangular(L, gradient, lower=True)
