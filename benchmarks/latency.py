@@ -151,7 +151,7 @@ CASES = {
     "kin8nm": of_task("kin8nm", 9.0),
     "naval": of_task("naval", 20.0),
     "protein": of_task("protein", 18.0),
-    "Heaton satellite": of_task("heaton_satellite"),
+    "Heaton satellite": of_task("heaton_satellite", 30.0),
 }
 """By the names in the table; limits are CPU seconds on a core of 50 GFLOP/s."""
 

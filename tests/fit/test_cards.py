@@ -11,7 +11,7 @@ import pytest
 
 from rwf import RWFRegressor, TableRegressor
 from rwf.fit.cards import Card, no_better
-from rwf.fit.pipeline import FitReport
+from rwf.fit.report import FitReport
 from rwf.inference.optimize import Trial
 
 REPORT = FitReport(

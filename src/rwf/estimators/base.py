@@ -26,7 +26,8 @@ from rwf.estimators.validation import (
     warn_if_repeated,
 )
 from rwf.fit.groups import leave_groups_out
-from rwf.fit.pipeline import FitReport, Fitted, fit, fit_stream
+from rwf.fit.pipeline import Fitted, fit, fit_stream
+from rwf.fit.report import FitReport
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend

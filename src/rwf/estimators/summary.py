@@ -12,7 +12,7 @@ from rwf.fit.cards import Card, Line, report_lines
 
 if TYPE_CHECKING:
     from rwf.diagnostics.scores import Scores
-    from rwf.fit.pipeline import FitReport
+    from rwf.fit.report import FitReport
     from rwf.models.base import Model
 
 

@@ -31,7 +31,7 @@ from rwf.fit.cards import no_better
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-    from rwf.fit.pipeline import FitReport
+    from rwf.fit.report import FitReport
 
 
 def check_inputs(

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rwf.fit.pipeline import FitReport
+    from rwf.fit.report import FitReport
     from rwf.inference.optimize import Trial
 
 Line = tuple[str, str]  # a label, and what is said

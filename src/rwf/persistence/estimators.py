@@ -16,7 +16,7 @@ from rwf.data.places import Places
 from rwf.data.schema import Preparation, TableSchema
 from rwf.diagnostics.scores import Scores
 from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
-from rwf.fit.pipeline import FitReport
+from rwf.fit.report import FitReport
 from rwf.models.base import Model
 from rwf.persistence import file
 from rwf.persistence.codec import Decoder, Encoder, Mismatch, require

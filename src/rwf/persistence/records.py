@@ -23,7 +23,7 @@ from rwf.features.local import LocalAtoms
 from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.fit.groups import GroupScores
-from rwf.fit.pipeline import FitReport
+from rwf.fit.report import FitReport
 from rwf.inference.empirical_bayes import EmpiricalBayes, Variances
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal.atom_tree import AtomTree
