@@ -12,7 +12,7 @@ from rwf import RWFRegressor
 from rwf.data.rows import row_numbers
 from rwf.estimators.unlearning import RecentRows
 from rwf.inference.spike_slab import Schedule
-from rwf.linalg.dense import downdated
+from rwf.linalg.downdate import downdated
 from rwf.priors import SpikeSlab
 
 SHORT = Schedule(chains=2, sweeps=6, burn_in=2, keeping=2, attempts=1, draws=10)

@@ -50,19 +50,11 @@ class TableRegressor(RWFRegressor):
 
     It takes dataframes of pandas, polars and pyarrow, arrays, and CSV and Parquet files.
 
-    ==================  ==================================================================
-    column              what becomes of it
-    ==================  ==================================================================
-    numbers, booleans   themselves
-    dates, times        days since 1970, and sine and cosine of the year, the week and the
-                        day, where the target follows them
-    few categories      one-hot columns
-    many categories     the mean target of each, which a row of the fit gets from other rows
-    missing values      the median, or the most frequent category; from 1 % on another column
-                        says where they are
-    constant columns,   left out
-    identifiers, prose
-    ==================  ==================================================================
+    Numbers and booleans stay. Dates become days since 1970, and cycles of the year, the week and
+    the day that the target follows. Few categories are one-hot encoded, and many become the mean
+    target of each, which a row of the fit gets from other rows. Missing values become the median or
+    the most frequent category; from 1 % on, another column says where they are. Constant columns,
+    identifiers and prose are left out.
 
     Rows without a target are left out, and exact copies of a row add to its weight.
     ``preparation_`` says what was done.

@@ -14,12 +14,12 @@ from rwf.data.progress import Progress, progress_of
 from rwf.data.readers import Data, Targets
 from rwf.data.rows import Block, Rows
 from rwf.data.stream import Stream
-from rwf.estimators.predicting import FittedRegressor
+from rwf.estimators.joint import JointRegressor
 from rwf.estimators.validation import check_data
 from rwf.models.influence import Influence, influence
 
 
-class UnlearningRegressor(FittedRegressor):
+class UnlearningRegressor(JointRegressor):
     """A fitted regressor that can forget rows."""
 
     def forget(

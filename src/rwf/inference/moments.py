@@ -22,13 +22,13 @@ from rwf.inference.posterior import Posterior
 from rwf.linalg.dense import (
     EPSILON,
     add_gram,
-    downdated,
     factor_gram,
     factor_rows,
     mirror_lower,
     resolvable_identity,
     stack_triangle,
 )
+from rwf.linalg.downdate import downdated
 from rwf.linalg.threads import one_blas_thread
 
 CHUNK_BYTES = 4 * 2**20  # memory of the rows multiplied at a time, which stays in the cache

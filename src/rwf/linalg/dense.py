@@ -28,7 +28,6 @@ from rwf.linalg.threads import one_blas_thread
 EPSILON = float(np.finfo(np.float64).eps)
 
 RESOLUTION = 1e-2  # rounding of a Gram matrix, over the identity, up to which Cholesky is accurate
-LEAST_PIVOT = 1e-10  # of a triangle that is divided by, over its largest: below, digits are lost
 JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # in turn, over the largest diagonal entry
 MANY_ROWS = 128  # from so many rows on, inverting a triangle once is faster than substitution
 
@@ -285,19 +284,3 @@ def stack_triangle(top: Array, rows: Array, *, triangular: bool = False) -> Arra
         overwrite_b=1,
     )
     return np.triu(R)
-
-
-def downdated(R: Array, rows: Array) -> Array | None:
-    r"""The triangle :math:`\tilde R` with :math:`\tilde R^\top\tilde R = R^\top R - S^\top S`.
-
-    With P = R⁻ᵀSᵀ it is CR, where CᵀC = I - PPᵀ; ``None`` if rounding would leave few digits.
-    """
-    diagonal = np.abs(R.diagonal())
-    if diagonal.min() <= LEAST_PIVOT * diagonal.max():
-        return None
-    P = solve_triangular(R, rows.T, trans="T")
-    try:
-        C = np.linalg.cholesky(np.eye(len(R)) - P @ P.T).T
-    except np.linalg.LinAlgError:
-        return None
-    return np.triu(C @ R) if C.diagonal().min() > np.sqrt(LEAST_PIVOT) else None

@@ -137,12 +137,11 @@ class DenseModel(GaussianModel):
 
         def visit(rows: slice, Z: Array, room: Array) -> None:
             lacking, support[rows] = self._lacking(Z)
-            v = self.relative_noise(X[rows])
+            noise[rows] = self.relative_noise(X[rows])[:, None] * levels
             for output, posterior in enumerate(posteriors):
                 p = posterior.predict(Z, 0.0, room)
                 mean[rows, output] = p.mean
                 function[rows, output] = p.variance + lacking[:, output]
-                noise[rows, output] = levels[output] * v
 
         self._visit(X, visit)
         return Prediction(mean, function, noise, support)
@@ -170,8 +169,8 @@ class DenseModel(GaussianModel):
 
         def parts(output: int) -> Iterator[tuple[Array, Array, Array, Array]]:
             for part in rows.parts(size):
-                v = self.relative_noise(part.X)
-                yield self._features(part.X), part.y[:, output], part.weights, v
+                Z, v = self._features(part.X), self.relative_noise(part.X)
+                yield Z, part.y[:, output], part.weights, v
 
         rest = [t.posterior.without(parts(output)) for output, t in enumerate(self.fits)]
 
@@ -188,14 +187,12 @@ class DenseModel(GaussianModel):
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         Z, v = self._features(X), self.relative_noise(X)
-        lacking = self._lacking_covariance(X, Z)
-        parts = []
-        for output, t in enumerate(self.fits):
-            C = t.posterior.covariance_of(Z) + lacking[output]
-            if noise:
-                C[np.diag_indices(len(X))] += self._plain_noise[output] * v
-            parts.append(C)
-        return np.stack(parts, axis=-1)
+        missing = self._lacking_covariance(X, Z)
+        parts = zip(self.fits, missing, strict=True)
+        C = np.stack([t.posterior.covariance_of(Z) + own for t, own in parts], axis=-1)
+        if noise:
+            C[np.diag_indices(len(X))] += v[:, None] * self._plain_noise
+        return C
 
     def features_at(self, X: Array) -> Array:
         return self._features(X)

@@ -11,8 +11,6 @@ import numpy as np
 
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
-from rwf.data.schema import FOLDS, CategoryColumn, DateColumn, TableSchema, TargetEncodedColumn
-from rwf.data.schema.dates import CYCLES
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import NystromFeatures
@@ -39,6 +37,7 @@ from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
 from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
+from rwf.persistence.table_checks import check_table
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.error_density import ErrorDensity
 from rwf.uncertainty.field_blend import FieldBlend
@@ -57,7 +56,7 @@ def check(value: object) -> None:
     _check_tree(value)
     _check_neighbors(value)
     _check_correction(value)
-    _check_table(value)
+    check_table(value)
 
 
 def _check_features(part: object) -> None:
@@ -286,22 +285,3 @@ def _check_correction(part: object) -> None:
             require(len(blends) == len(part.levels) == k, "blends are of other outputs")
             for blend in blends:
                 require(blend is None or blend.gp.X.shape[1] == d, "a blend has other inputs")
-
-
-def _check_table(part: object) -> None:
-    match part:
-        case CategoryColumn(categories=names, fill=fill):
-            require(len(set(names)) == len(names) > 0, "categories are repeated, or there are none")
-            require(fill in names, "gaps are filled by no category")
-        case TargetEncodedColumn(categories=names, sums=sums, counts=counts):
-            lengths = {len(row) for row in (*sums, *counts)}
-            require(lengths == {len(names)}, "sums are of other categories")
-            require(len(sums) == len(counts) == FOLDS, "sums are of other folds")
-            require(part.smoothing > 0, "means are not smoothed")
-        case DateColumn(cycles=cycles):
-            require(set(cycles) <= set(CYCLES), "there is no such cycle")
-        case TableSchema(columns=columns):
-            used = [column.name for column in columns]
-            used += [name for name in (part.target, part.weight) if name is not None]
-            require(len(columns) > 0, "a table has no columns")
-            require(len(set(used)) == len(used), "columns of a table are repeated")
