@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rwf
 from rwf import RWFRegressor
 from rwf.data.rows import Block
+from rwf.models.base import Prediction
 from rwf.models.stacked import CAUTION, Line, Stacked, stack_with_line
 
 QUICK = {"prior": "nystrom", "n_restarts": 0, "max_iter": 10, "random_state": 0}
@@ -120,6 +123,18 @@ def test_the_share_minimises_squared_errors_and_hidden_ones(stacked):
 
 
 @pytest.mark.filterwarnings("ignore::rwf.errors.NoImprovementWarning")
+def test_groups_are_stacked_at_any_weight(rng):
+    """Leave-one-out errors of the model and of a line that are as large, and independent."""
+    block = rows(rng, 600)
+    line = Line.fit(block, 2).leave_one_out(block)
+    errors = rng.normal(size=line.shape) * (block.y - line).std()
+    p = Prediction(block.y + 0.8 * errors, *np.ones((2, *line.shape)), np.ones(600))
+    assert stack_with_line(None, p, block, block, 0.0) is None
+    grouped = replace(block, groups=np.arange(600))
+    found = stack_with_line(None, p, grouped, grouped, 0.0)
+    assert_allclose(found.shares, 1.0 / (1.0 + 0.8**2), atol=0.1)
+
+
 def test_saved_equals_loaded(tmp_path):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(150, 6)), rng.normal(size=150)

@@ -4,7 +4,8 @@ r"""A model stacked with a straight line or a constant, for data in which it fin
 
 The weight minimises squared leave-one-out errors. Those of the model are optimistic, as its p
 hyperparameters were learned from the same n rows: by Akaike's criterion that hides a squared error
-of :math:`2p\sigma^2/n`, and twice as much shrinks the weight.
+of :math:`2p\sigma^2/n`, and twice as much shrinks the weight. A model of single rows that has most
+of the weight stays as it is; one of rows in groups is stacked at any weight.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rwf.linalg.dense import factor_matrix
 from rwf.models.base import Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 
-ALONE = 0.5  # weight from which on the model stays as it is
+ALONE = 0.5  # weight from which on the model stays as it is, unless groups were left out
 CAUTION = 2.0  # times the criterion: kernels fit noise better than as many coefficients would
 LEAST_SHARE = 1e-9  # of the variance of y that is taken to be that of f
 RIDGE = 1e-9  # relative to the mean square of a column: columns may be linear in others
@@ -126,5 +127,7 @@ def stack_with_line(
     square = np.average(apart**2, axis=0, weights=weights) + unseen
     product = np.average(errors * apart, axis=0, weights=weights)
     shares = np.clip(product / np.maximum(square, 1e-300), 0.0, 1.0)
-    shares = np.where((shares < ALONE) & (square > 0), shares, 1.0)
+    # Errors of groups that were left out are as large as those of new ones.
+    alone = ALONE if scored.groups is None else 1.0
+    shares = np.where((shares < alone) & (square > 0), shares, 1.0)
     return None if (shares == 1.0).all() else Stacked(model, line, shares)
