@@ -91,7 +91,8 @@ class Stacked(CorrectedModel):
         return Correction(factor, (1.0 - self.shares) * apart, np.ones_like(p.mean))
 
     def mean(self, X: Array) -> Array:
-        return self.shares * self.model.mean(X) + (1.0 - self.shares) * self.line(X)
+        mean = self.model.mean(X)
+        return mean + (1.0 - self.shares) * (self.line(X) - mean)
 
     def leave_one_out(self, rows: Block) -> Prediction:
         return self.stack(self.model.leave_one_out(rows), rows)
