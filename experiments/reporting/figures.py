@@ -134,7 +134,8 @@ def panels(
     for ax in axes[len(tasks) :]:
         ax.set_visible(False)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    ncols = min(len(labels), columns)
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, frameon=False)
     return figure
 
 
