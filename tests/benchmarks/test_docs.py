@@ -1,6 +1,6 @@
 """The page on speed is rebuilt from the stored rows of the benchmarks."""
 
-from benchmarks import dense, docs
+from benchmarks import dense, docs, latency
 from benchmarks.rows import newest
 
 
@@ -9,10 +9,11 @@ def test_the_page_is_made_of_the_stored_rows():
 
 
 def test_the_page_shows_every_case_and_which_limits_are_missed():
-    rows = newest("dense", dense.Row)
+    rows, fits = newest("dense", dense.Row), newest("latency", latency.Row)
     page = docs.stored_page()
     assert {row.case for row in rows} == set(dense.CASES)
-    assert page.count("missed**") == sum(not row.within for row in rows)
+    assert page.count("missed**") == sum(not row.within for row in (*rows, *fits))
+    assert all(f"| {row.case} | {row.rows:,} | {row.inputs} | " in page for row in fits)
     for row in rows:
         kind = "" if row.job == "size" else f"{row.features} | "
         assert f"| {kind}{row.inputs} | {row.rows:,} | {row.columns:,} | " in page
