@@ -64,7 +64,7 @@ class NeighborBlend(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         blends = tuple(
-            None if blend is None else blend.update(unit.X, unit.y[:, output])
+            None if blend is None else blend.update(_of_output(unit, output))
             for output, blend in enumerate(self.blends)
         )
         return replace(self, model=self.model.update(rows), blends=blends)
@@ -73,7 +73,7 @@ class NeighborBlend(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         blends = tuple(
-            None if blend is None else blend.forget(unit.X, unit.y[:, output])
+            None if blend is None else blend.forget(_of_output(unit, output))
             for output, blend in enumerate(self.blends)
         )
         return replace(self, model=self.model.forget(rows), blends=blends)
@@ -85,10 +85,14 @@ class NeighborBlend(CorrectedModel):
     def merge(self, other: NeighborBlend) -> NeighborBlend:
         merged = super().merge(other)
         blends = tuple(
-            None if a is None or b is None else a.update(*b.rows)
+            None if a is None or b is None else a.merge(b)
             for a, b in zip(self.blends, other.blends, strict=True)
         )
         return replace(merged, blends=blends)
+
+
+def _of_output(rows: Block, output: int) -> Block:
+    return replace(rows, y=rows.y[:, [output]])
 
 
 def blend_neighbors(
@@ -108,9 +112,7 @@ def blend_neighbors(
     for output in range(model.n_outputs) if len(test) else ():
         levels[output] = np.average(squares[:, output], weights=test.weights)
         own = Marginals(alone.mean[:, output], levels[output] * alone.variance[:, output])
-        found = learn_output_blend(
-            rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
-        )
+        found = learn_output_blend(_of_output(rows, output), held, own, rng, n_neighbors)
         blends.append(None if found is None else found.blend)
     if all(blend is None for blend in blends):
         return None

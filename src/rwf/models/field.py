@@ -19,7 +19,7 @@ from typing import Annotated
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block, Rows, row_numbers
+from rwf.data.rows import Block, Rows, distinct, joined, without
 from rwf.inference.posterior import Marginals
 from rwf.models.base import Model, ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
@@ -59,6 +59,7 @@ class FieldModel(CorrectedModel):
     outputs: tuple[FieldOutput, ...]
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
+    counts: Annotated[Array, "n"]  # how many times each was added
     scores: tuple[FieldScores, ...]  # of each output
     n_neighbors: int
 
@@ -200,44 +201,46 @@ class FieldModel(CorrectedModel):
                 coarse.append(part / np.sqrt(np.maximum(v[:, i], TINY)))
             yield _Joint(((values, share[0]), (rest, share[1] * fine)), tuple(coarse))
 
+    @property
+    def _rows(self) -> Block:
+        return Block(self.X, self.y, self.counts)
+
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        unit = self.units.rows(rows.part(rows.weights > 0))
         larger = tuple(model.update(rows) for model in self.larger)
-        return self._with_rows(unit.X, unit.y, self.model.update(rows), larger)
+        total = distinct(joined([self._rows, self.units.rows(rows)]))
+        return self._with_rows(total, self.model.update(rows), larger)
 
     def forget(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        unit = self.units.rows(rows.part(rows.weights > 0))
-        gone = row_numbers(np.hstack([self.X, self.y]), np.hstack([unit.X, unit.y]))
-        kept, model = np.delete(np.arange(len(self.X)), gone), self.model.forget(rows)
+        left = without(self._rows, self.units.rows(rows))
         larger = tuple(lattice.forget(rows) for lattice in self.larger)
-        return self._with_no_rows()._with_rows(self.X[kept], self.y[kept], model, larger)
+        return self._with_rows(left, self.model.forget(rows), larger)
 
     def empty(self) -> FieldModel:
         larger = tuple(model.empty() for model in self.larger)
-        return replace(self._with_no_rows(), model=self.model.empty(), larger=larger)
+        return self._with_rows(self._rows.part(slice(0)), self.model.empty(), larger)
 
     def merge(self, other: FieldModel) -> FieldModel:
         if len(self.larger) != len(other.larger):
             raise incompatible("lattices")
         larger = tuple(a.merge(b) for a, b in zip(self.larger, other.larger, strict=True))
-        return self._with_rows(other.X, other.y, super().merge(other).model, larger)
+        total = distinct(joined([self._rows, other._rows]))
+        return self._with_rows(total, super().merge(other).model, larger)
 
-    def _with_no_rows(self) -> FieldModel:
-        none = FieldScores(np.empty(0), np.empty(0))
-        return replace(self, X=self.X[:0], y=self.y[:0], scores=(none,) * len(self.outputs))
-
-    def _with_rows(self, X: Array, y: Array, model: Model, larger: tuple[Model, ...]) -> FieldModel:
-        """The model with further rows, which its lattices have seen; kernels and blends stay."""
-        X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
-        if len(X) <= FEWEST_ROWS:
-            return replace(self._with_no_rows(), model=model, larger=larger, X=X, y=y)
-        scores = tuple(
-            leave_one_out_scores(own.values, X, y[:, i] - own.center, self.n_neighbors)
-            for i, own in enumerate(self.outputs)
+    def _with_rows(self, rows: Block, model: Model, larger: tuple[Model, ...]) -> FieldModel:
+        """The model of these rows, which its lattices have seen; kernels and blends stay."""
+        scores: tuple[FieldScores, ...]
+        if len(rows) <= FEWEST_ROWS:
+            scores = (FieldScores(np.empty(0), np.empty(0)),) * len(self.outputs)
+        else:
+            scores = tuple(
+                leave_one_out_scores(own.values, rows.X, y - own.center, self.n_neighbors)
+                for own, y in zip(self.outputs, rows.y.T, strict=True)
+            )
+        return replace(
+            self, model=model, larger=larger, X=rows.X, y=rows.y, counts=rows.weights, scores=scores
         )
-        return replace(self, model=model, larger=larger, X=X, y=y, scores=scores)
 
 
 def leave_one_out_scores(
