@@ -47,6 +47,8 @@ MEASURES: Mapping[str, Measure] = {
         Measure("crps", "CRPS, in the units of the target"),
         Measure("nll", "Negative log density, nats a row, in the units of the target", 3),
         Measure("coverage95", "Coverage of the 95 % interval", 3, "nominal"),
+        Measure("rmse_sd", "RMSE, in standard deviations of the target", 3),
+        Measure("nll_sd", "Negative log density, nats a row, of the standardised target", 3),
         Measure("rmse_f", "RMSE against the function without noise, in the units of the target"),
         Measure("coverage95_f", "Coverage of the function by its 95 % interval", 3, "nominal"),
         Measure("width95", "Width of the 95 % interval, in the units of the target", better=None),
@@ -58,6 +60,16 @@ MEASURES: Mapping[str, Measure] = {
         Measure("peak_memory_mb", "Peak memory of the process, MB", 0, None),
     )
 }
+
+
+def value_of(row: Row, field: str) -> float | None:
+    """A field of a row, or a score in standard deviations of the training targets."""
+    if not field.endswith("_sd"):
+        return cast(float | None, row.get(field))
+    value, variance = row.get(field.removesuffix("_sd")), row.get("target_variance")
+    if not isinstance(value, float) or not isinstance(variance, float):
+        return None
+    return value - 0.5 * math.log(variance) if field == "nll_sd" else value / math.sqrt(variance)
 
 
 @dataclass(frozen=True)
@@ -94,8 +106,8 @@ class Cell:
 
 
 def cell_of(rows: Sequence[Row], field: str) -> Cell:
-    known = [row for row in rows if row["error"] is None and row.get(field) is not None]
-    values = {cast(int, row["split"]): cast(float, row[field]) for row in known}
+    known = [row for row in rows if row["error"] is None and value_of(row, field) is not None]
+    values = {cast(int, row["split"]): cast(float, value_of(row, field)) for row in known}
     errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
     return Cell(values, errors, any(_unconverged(row) for row in known))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import ROOT
+from experiments.data.tasks import has_split
 from experiments.runner.run import Run
 from experiments.runner.store import JSON, RESULTS, Row, read, results_file
 
@@ -48,9 +49,10 @@ class Suite:
     def all_methods(self) -> tuple[str, ...]:
         return (*self.methods, *self.references)
 
-    def splits_of(self, method: str) -> tuple[int, ...]:
-        """The splits that a method gets."""
-        return self.splits[: self.n_slow] if method in self.slow else self.splits
+    def splits_of(self, method: str, task: str) -> tuple[int, ...]:
+        """The splits of a task that a method gets."""
+        splits = tuple(split for split in self.splits if has_split(task, split))
+        return splits[: self.n_slow] if method in self.slow else splits
 
     def settings(self) -> list[dict[str, JSON]]:
         """Every combination of the grid: one empty set of settings if there is none."""
@@ -72,7 +74,7 @@ class Suite:
             for split in self.splits
             for task in chosen_tasks
             for settings, method in pairs
-            if method in chosen_methods and split in self.splits_of(method)
+            if method in chosen_methods and split in self.splits_of(method, task)
         ]
 
     def rows(self, directory: Path = RESULTS) -> list[Row]:
