@@ -28,16 +28,18 @@ class Measure:
         decimals: after the point; ``None`` for three significant digits of the best, in the units
             of the target.
         better: which mean is best; ``None`` marks nothing.
+        nominal: the best mean, if that is a nominal one.
     """
 
     field: str
     title: str
     decimals: int | None = None
     better: Literal["lower", "higher", "nominal"] | None = "lower"
+    nominal: float = 0.95
 
     def badness(self, mean: float) -> float:
         """What the best mean of a column has the least of."""
-        return {"higher": -mean, "nominal": abs(mean - 0.95)}.get(self.better or "", mean)
+        return {"higher": -mean, "nominal": abs(mean - self.nominal)}.get(self.better or "", mean)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -49,6 +51,10 @@ MEASURES: Mapping[str, Measure] = {
         Measure("coverage95", "Coverage of the 95 % interval", 3, "nominal"),
         Measure("rmse_sd", "RMSE, in standard deviations of the target", 3),
         Measure("nll_sd", "Negative log density, nats a row, of the standardised target", 3),
+        Measure("coverage50", "Coverage of the 50 % interval", 3, "nominal", 0.5),
+        Measure("coverage80", "Coverage of the 80 % interval", 3, "nominal", 0.8),
+        Measure("coverage99", "Coverage of the 99 % interval", 3, "nominal", 0.99),
+        Measure("largest_z", "Largest error, in the scales of its own distribution", 1, None),
         Measure("rmse_f", "RMSE against the function without noise, in the units of the target"),
         Measure("coverage95_f", "Coverage of the function by its 95 % interval", 3, "nominal"),
         Measure("width95", "Width of the 95 % interval, in the units of the target", better=None),
