@@ -69,8 +69,10 @@ class Scaled(Generic[M]):
         return self._in_units(self.method.predict(self._inputs(X)))
 
     def facts(self) -> Mapping[str, object]:
-        """Those of the method, a noise variance in squared units of y."""
+        """Those of the method, a noise variance in squared units of y, and a budget of seconds."""
         facts = dict(self.method.facts())
+        if hasattr(self.method, "budget"):
+            facts["budget"] = self.method.budget
         noise = facts.get("noise_variance")
         if isinstance(noise, float):
             facts["noise_variance"] = noise * self._y_scale**2

@@ -86,11 +86,13 @@ class Cell:
         by_split: the value of every split that succeeded, and has the field.
         errors: how many splits ended in which kind of error.
         unconverged: whether training had not converged on some split when its time was over.
+        stale: whether some row was made with an older default of this library.
     """
 
     by_split: Mapping[int, float]
     errors: Counter[str]
     unconverged: bool = False
+    stale: bool = False
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -115,7 +117,8 @@ def cell_of(rows: Sequence[Row], field: str) -> Cell:
     known = [row for row in rows if row["error"] is None and value_of(row, field) is not None]
     values = {cast(int, row["split"]): cast(float, value_of(row, field)) for row in known}
     errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
-    return Cell(values, errors, any(_unconverged(row) for row in known))
+    unconverged = any(_unconverged(row) for row in known)
+    return Cell(values, errors, unconverged, any(row.get("stale") is True for row in known))
 
 
 def _unconverged(row: Row) -> bool:
@@ -182,6 +185,8 @@ def cell_text(cell: Cell, form: Format, n_splits: int, bold: bool) -> str:
         text = f"**{text}**"
     if cell.unconverged:
         text += " †"
+    if cell.stale:
+        text += " ‡"
     if len(cell.values) < n_splits:
         text += f" ({len(cell.values)} of {n_splits}{'; ' + reason if reason else ''})"
     return text

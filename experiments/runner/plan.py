@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments import ROOT
 from experiments.data.tasks import has_split
+from experiments.runner.default import fresh, is_stale
 from experiments.runner.run import Run
 from experiments.runner.store import JSON, RESULTS, Row, read, results_file
 
@@ -78,11 +79,17 @@ class Suite:
         ]
 
     def rows(self, directory: Path = RESULTS) -> list[Row]:
-        """The stored rows of the suite's runs, its own or other suites', in the order of runs."""
+        """The stored rows of the suite's runs, its own or other suites', in the order of runs.
+
+        Each says whether it is stale: one of ours, with another default than that of the results.
+        """
         found: dict[str, Row] = {}
         for name in (*self.also, self.name):
             found |= {str(row["key"]): row for row in read(results_file(name, directory))}
-        return [found[run.key] for run in self.runs() if run.key in found]
+        accepted, keys = fresh(directory), [run.key for run in self.runs()]
+        return [
+            {**found[key], "stale": is_stale(found[key], accepted)} for key in keys if key in found
+        ]
 
 
 def load_suite(name: str, directory: Path = SUITES) -> Suite:

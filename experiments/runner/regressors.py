@@ -99,6 +99,7 @@ OURS: Mapping[str, Factory] = MappingProxyType(
     {
         "rwf": _method(RWFRegressor),
         "rwf-groups": _method(RWFRegressor, GroupRegressor),
+        "rwf-alone": _method(RWFRegressor, neighbors=None),
         "rwf-plain": _method(RWFRegressor, **PLAIN),
         "rwf-nolog": _method(RWFRegressor, log_skewed=False, **PLAIN),
         "rwf-independent": _method(RWFRegressor, prior="random_features"),

@@ -62,10 +62,10 @@ def test_suites_have_the_splits_that_there_are():
     runs = {task: [r.split for r in suite.runs([task], ["rwf"])] for task in suite.tasks}
     assert runs["hla-protein"] == [0, 1, 2, 3, 4]
     assert runs["hla-yacht"] == [*range(20)]
-    assert [run.split for run in suite.runs(["hla-yacht"], ["svgp"])] == [0, 1, 2, 3, 4]
+    assert [run.split for run in suite.runs(["hla-yacht"], ["svgp-logs"])] == [0, 1, 2, 3, 4]
     assert suite.splits_of("rwf", "hla-protein") == (0, 1, 2, 3, 4)
     large = load_suite("large")
-    assert [run.split for run in large.runs(["evans-pol"], ["svgp"])] == [0, 1, 2]
+    assert [run.split for run in large.runs(["evans-pol"], ["svgp-logs"])] == [0, 1, 2]
 
 
 def test_scores_in_deviations_are_those_of_standardised_targets(rng):
