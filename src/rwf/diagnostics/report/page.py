@@ -161,12 +161,12 @@ def _coverage(found: Evaluation) -> str:
 
 def _worst(found: Evaluation, schema: TableSchema) -> str:
     p, rows = found.prediction, found.worst
-    numbers = [found.z, found.y, p.mean, p.scale, *found.rows.X.T]
+    numbers = [found.z, found.y, p.mean, p.std, *found.rows.X.T]
     lines = [
         (str(place + 1), *(_number(column[row]) for column in numbers))
         for place, row in enumerate(rows)
     ]
-    head = ("", "error in scales", str(schema.target), "mean", "scale", *schema.names)
+    head = ("", "error in scales", str(schema.target), "mean", "sd", *schema.names)
     return _table("Rows with the largest errors, in units of the predictive scale", head, lines)
 
 
