@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
 import numpy as np
@@ -16,7 +16,15 @@ from rwf._types import Array, BoolArray, IntArray
 from rwf.data.stream import Entry
 from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.fit.pipeline import FitState
-from rwf.persistence.codec import SCALARS, Decoder, Encoder, Registry, require
+from rwf.persistence.codec import (
+    SCALARS,
+    Decoder,
+    Encoder,
+    Mismatch,
+    Registry,
+    _check_array,
+    require,
+)
 from rwf.persistence.estimators import FittedAttributes, TableAttributes
 from rwf.persistence.records import CHECKPOINT, MODEL_FILE
 
@@ -213,3 +221,13 @@ def test_saved_classes_are_frozen_and_have_names_of_their_own():
         assert all(cls.__dataclass_params__.frozen for cls in registry.classes)
         for cls, names in registry.cached.items():
             assert all(isinstance(vars(cls)[name], cached_property) for name in names)
+
+
+@pytest.mark.parametrize("spelled", [Array, GenericAlias(np.ndarray, (np.float64,))])
+def test_entries_of_arrays_are_checked_however_numpy_spells_their_type(spelled):
+    hint = Annotated[spelled, "m d"]  # from numpy 2.5 on, NDArray is an alias with one argument
+    sizes = {"m": 3}
+    _check_array(np.ones((3, 2)), hint, sizes)
+    assert sizes == {"m": 3, "d": 2}
+    with pytest.raises(Mismatch, match="an array of int64 in 2 dimensions is not one of float64"):
+        _check_array(np.ones((3, 2), dtype=np.int64), hint, sizes)

@@ -269,7 +269,8 @@ def _first_match(hints: tuple[Hint, ...], value: object, attempt: Callable[[Hint
 
 def _check_array(array: AnyArray, hint: Hint, sizes: Sizes) -> None:
     kind, lengths = get_args(hint)
-    dtype = np.dtype(get_args(get_args(kind)[1])[0])
+    entry = get_args(kind)[-1]  # np.float64 of NDArray[np.float64], or its dtype before numpy 2.5
+    dtype = np.dtype(get_args(entry)[0] if get_args(entry) else entry)
     names = ["_"] * array.ndim if lengths == "..." else lengths.split()
     if array.dtype != dtype or array.ndim != len(names):
         raise Mismatch(
