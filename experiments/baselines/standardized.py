@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 
 class Method(Protocol):
@@ -27,7 +27,7 @@ class Method(Protocol):
 class DistributionMethod(Method, Protocol):
     """A method whose predictive distributions are not all normal; it is scored by these."""
 
-    def predict_distribution(self, X: Array) -> StudentT: ...
+    def predict_distribution(self, X: Array) -> Predictive: ...
 
 
 @runtime_checkable

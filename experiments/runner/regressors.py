@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.baselines.standardized import Method
 from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf._types import Array
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 Settings = Mapping[str, Any]  # checked by the constructors that take them
 Factory = Callable[[Settings, int], Method]
@@ -38,7 +38,7 @@ class Regressor:
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self.model.predict(X, return_std=True)
 
-    def predict_distribution(self, X: Array) -> StudentT:
+    def predict_distribution(self, X: Array) -> Predictive:
         return self.model.predict_distribution(X)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:

@@ -40,6 +40,7 @@ from rwf.diagnostics.metrics import (
     rmse,
 )
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 SCORES = {
     "rmse": METRICS["rmse"],
@@ -156,14 +157,14 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
 
 
-def predicted_by(method: Method, X: Array) -> StudentT:
+def predicted_by(method: Method, X: Array) -> Predictive:
     """Predictive distributions, which are normal unless the method has its own."""
     if isinstance(method, DistributionMethod):
         return method.predict_distribution(X)
     return StudentT.normal(*method.predict(X))
 
 
-def scores(y: Array, prediction: StudentT, references: Mapping[str, MeanStd]) -> Row:
+def scores(y: Array, prediction: Predictive, references: Mapping[str, MeanStd]) -> Row:
     """Every metric of a prediction, its skill over each reference, and its calibration curve.
 
     The largest z is that of one row, in units of the scale of its own distribution.
