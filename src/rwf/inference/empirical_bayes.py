@@ -70,8 +70,9 @@ def empirical_bayes(
 ) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
-    A few variances are found by ``max_iter`` steps of Newton's method, many by a fixed point. ``groups`` has
-    the group of every column, and ``parents`` the block of every group, if these are its parts.
+    A few variances are found by ``max_iter`` steps of Newton's method, many by a fixed point.
+    ``groups`` has the group of every column, and ``parents`` the block of every group, if these are
+    its parts.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)
