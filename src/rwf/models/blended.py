@@ -10,9 +10,9 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import held_out_rows
-from rwf.data.rows import Block, Rows
+from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Model, Prediction
+from rwf.models.base import LeftOutRows, Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, learn_output_blend
 
@@ -35,7 +35,7 @@ class NeighborBlend(CorrectedModel):
     def correction(self, X: Array, p: Prediction) -> Correction:
         return self._correction(p, lambda blend, own: blend.predict(X, own))
 
-    def leave_one_out(self, rows: Block) -> Prediction:
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
         groups = rows.groups
 
         def blended(blend: OutputBlend, own: Marginals) -> Marginals:
@@ -44,7 +44,6 @@ class NeighborBlend(CorrectedModel):
             _, stored = blend.gp.nearest(rows.X, 1)
             return blend.leave_one_out(stored[:, 0], own)
 
-        p = self.model.leave_one_out(rows)
         return self._correction(p, blended).of(p)
 
     def _correction(
@@ -96,16 +95,23 @@ def _of_output(rows: Block, output: int) -> Block:
 
 
 def blend_neighbors(
-    model: Model, rows: Block, n_neighbors: int, rng: np.random.Generator
+    model: Model,
+    rows: Block,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    seen: LeftOutRows | None = None,
 ) -> NeighborBlend | None:
     """The blend with all rows, if it clearly raises the density of held-out ones, or ``None``.
 
-    If rows have groups, neighbors of held-out rows are in other groups.
+    Some of the rows ``seen`` are held out; ``None`` takes any of all rows. If rows have groups,
+    neighbors of held-out rows are in other groups.
     """
     rows = rows.part(rows.weights > 0)
-    held = held_out_rows(rows, rng)
-    test = rows.part(held)
-    alone = model.leave_one_out(test)
+    seen = seen or LeftOutRows.of(model, rows)
+    chosen = held_out_rows(seen.rows, rng, len(rows))
+    chosen = chosen[seen.rows.weights[chosen] > 0]
+    test, alone = seen.rows.part(chosen), model.left_out(seen).part(chosen)
+    held = row_numbers(np.hstack([rows.X, rows.y]), np.hstack([test.X, test.y]))
     squares = (test.y - alone.mean) ** 2 / alone.variance
     levels = np.ones(model.n_outputs)
     blends: list[OutputBlend | None] = []

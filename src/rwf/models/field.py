@@ -104,8 +104,8 @@ class FieldModel(CorrectedModel):
         larger = [model.predict(X) for model in self.larger]
         return self._correction(p, larger, lambda kriging: kriging.predict(X))
 
-    def leave_one_out(self, rows: Block) -> Prediction:
-        p, stored = self.model.leave_one_out(rows), self._stored(rows)
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
+        stored = self._stored(rows)
         larger = [model.leave_one_out(rows) for model in self.larger]
         return self._correction(p, larger, lambda kriging: kriging.leave_one_out(stored)).of(p)
 
