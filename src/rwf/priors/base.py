@@ -34,6 +34,7 @@ Neighbors = Literal["auto"] | int | None
 SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
 CALIBRATION_ROWS = 3000  # rows whose errors calibrate predictions, at most
+GROWTH = 1.5  # of variances, times the share of squared errors that Akaike's criterion adds
 
 RESTARTS, ITERATIONS = 2, 60  # starting points after the first, and iterations, by default
 
@@ -210,7 +211,8 @@ def calibrated(model: Model, learned: LearnedPrior, task: LearningTask, seen: Le
     if stacked is not None:
         task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
         model, p = stacked, stacked.corrected(rows, p)
-    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=1.0 + hidden)
+    growth = 1.0 + GROWTH * hidden
+    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=growth)
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:
