@@ -119,6 +119,7 @@ class LearnedField(LearnedPrior):
             tuple(outputs),
             rows.X,
             rows.y,
+            rows.weights,
             tuple(scores),
             n_neighbors,
         )
