@@ -210,6 +210,19 @@ def without(stored: Block, rows: Block) -> Block:
     return replace(stored, weights=left).part(left > ROUNDING * stored.weights)
 
 
+def row_numbers(stored: Block, rows: Block) -> IntArray:
+    """Where some of the stored rows stand among them; of equal ones, where the last one stands."""
+    keys = [
+        np.column_stack([part.X, part.y, *(() if part.groups is None else (part.groups,))])
+        for part in (stored, rows)
+    ]
+    number = np.unique(np.vstack(keys), axis=0, return_inverse=True)[1].ravel()
+    own, wanted = np.split(number, [len(stored)])
+    places = np.empty(len(number), dtype=np.intp)
+    places[own] = np.arange(len(stored))
+    return places[wanted]
+
+
 def repeated_share(X: Array) -> float:
     """The share of rows that have the inputs of another row."""
     order = X[np.lexsort(X.T)] if X.shape[1] else X

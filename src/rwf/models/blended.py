@@ -111,7 +111,7 @@ def blend_neighbors(
     chosen = held_out_rows(seen.rows, rng, len(rows))
     chosen = chosen[seen.rows.weights[chosen] > 0]
     test, alone = seen.rows.part(chosen), model.left_out(seen).part(chosen)
-    held = row_numbers(np.hstack([rows.X, rows.y]), np.hstack([test.X, test.y]))
+    held = row_numbers(rows, test)
     squares = (test.y - alone.mean) ** 2 / alone.variance
     levels = np.ones(model.n_outputs)
     blends: list[OutputBlend | None] = []

@@ -21,8 +21,9 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block, Rows, distinct, joined, without
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Model, ModelSummary, Prediction, incompatible
+from rwf.models.base import ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
+from rwf.models.tree import TreeModel
 from rwf.uncertainty.conditional import ConditionalField
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
@@ -53,13 +54,17 @@ class _Joint:
 
 @dataclass(frozen=True)
 class FieldModel(CorrectedModel):
-    """A lattice model blended with the kriging of its rows, which it stores."""
+    """A lattice model blended with the kriging of its rows, which it stores.
 
-    larger: tuple[Model, ...]  # a lattice of more atoms, or none
+    The statistics of its lattices are those of these rows, so that files need not hold them.
+    """
+
+    model: TreeModel
+    larger: tuple[TreeModel, ...]  # a lattice of more atoms, or none
     outputs: tuple[FieldOutput, ...]
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
-    counts: Annotated[Array, "n"]  # how many times each was added
+    weights: Annotated[Array, "n"]  # how often each row counts
     scores: tuple[FieldScores, ...]  # of each output
     n_neighbors: int
 
@@ -77,8 +82,14 @@ class FieldModel(CorrectedModel):
         return replace(inner, noise_variances=np.array(noises) * self.units.y.scale**2)
 
     @property
-    def _lattices(self) -> tuple[Model, ...]:
+    def lattices(self) -> tuple[TreeModel, ...]:
+        """The lattice below the kriging of residuals, and the larger one."""
         return (self.model, *self.larger)
+
+    @property
+    def rows(self) -> Block:
+        """All training rows, in standardised units."""
+        return Block(self.X, self.y, self.weights)
 
     @cached_property
     def _krigings(self) -> tuple[tuple[Kriging, Kriging], ...]:
@@ -149,7 +160,7 @@ class FieldModel(CorrectedModel):
         p = self.predict(X)
         coarse = [
             lattice.sample(X, count, rng, noise=False) - lattice.mean(X)[..., None]
-            for lattice in self._lattices
+            for lattice in self.lattices
         ]
         drawn = np.repeat(p.mean[..., None], count, axis=2)
         for i, joint in enumerate(self._joints(X, p)):
@@ -174,7 +185,7 @@ class FieldModel(CorrectedModel):
             return super().covariance_of(X, A)
         joints = [*self._joints(X, self.predict(X))]
         C = np.zeros((A.shape[1], A.shape[1], self.n_outputs))
-        for number, lattice in enumerate(self._lattices):
+        for number, lattice in enumerate(self.lattices):
             scale = np.array([joint.coarse[number] for joint in joints])
             C += lattice.covariance_of(X, A * scale[:, None])
         for i, joint in enumerate(joints):
@@ -185,7 +196,7 @@ class FieldModel(CorrectedModel):
 
     def _joints(self, X: Array, p: Prediction) -> Iterator[_Joint]:
         """The parts of every output whose variances add up to those of a prediction."""
-        lattice, *larger = (model.predict(X).function_variance for model in self._lattices)
+        lattice, *larger = (model.predict(X).function_variance for model in self.lattices)
         for i, (own, krigings) in enumerate(zip(self.outputs, self._krigings, strict=True)):
             near, left = (kriging.predict(X) for kriging in krigings)
             values, rest = (
@@ -201,46 +212,43 @@ class FieldModel(CorrectedModel):
                 coarse.append(part / np.sqrt(np.maximum(v[:, i], TINY)))
             yield _Joint(((values, share[0]), (rest, share[1] * fine)), tuple(coarse))
 
-    @property
-    def _rows(self) -> Block:
-        return Block(self.X, self.y, self.counts)
-
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        larger = tuple(model.update(rows) for model in self.larger)
-        total = distinct(joined([self._rows, self.units.rows(rows)]))
-        return self._with_rows(total, self.model.update(rows), larger)
+        return self._with_rows(distinct(joined([self.rows, self._own(rows)])))
 
     def forget(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        left = without(self._rows, self.units.rows(rows))
-        larger = tuple(lattice.forget(rows) for lattice in self.larger)
-        return self._with_rows(left, self.model.forget(rows), larger)
+        return self._with_rows(without(self.rows, self._own(rows)))
 
     def empty(self) -> FieldModel:
-        larger = tuple(model.empty() for model in self.larger)
-        return self._with_rows(self._rows.part(slice(0)), self.model.empty(), larger)
+        return self._with_rows(self.rows.part(slice(0)))
 
     def merge(self, other: FieldModel) -> FieldModel:
         if len(self.larger) != len(other.larger):
             raise incompatible("lattices")
-        larger = tuple(a.merge(b) for a, b in zip(self.larger, other.larger, strict=True))
-        total = distinct(joined([self._rows, other._rows]))
-        return self._with_rows(total, super().merge(other).model, larger)
+        for own, others in zip(self.lattices, other.lattices, strict=True):
+            own.merge(others)  # raises an error if they differ
+        return self._with_rows(distinct(joined([self.rows, other.rows])))
 
-    def _with_rows(self, rows: Block, model: Model, larger: tuple[Model, ...]) -> FieldModel:
-        """The model of these rows, which its lattices have seen; kernels and blends stay."""
-        scores: tuple[FieldScores, ...]
-        if len(rows) <= FEWEST_ROWS:
-            scores = (FieldScores(np.empty(0), np.empty(0)),) * len(self.outputs)
-        else:
-            scores = tuple(
-                leave_one_out_scores(own.values, rows.X, y - own.center, self.n_neighbors)
-                for own, y in zip(self.outputs, rows.y.T, strict=True)
-            )
-        return replace(
-            self, model=model, larger=larger, X=rows.X, y=rows.y, counts=rows.weights, scores=scores
+    def _own(self, rows: Block) -> Block:
+        """Further rows as this model stores them."""
+        return self.units.rows(rows.part(rows.weights > 0))
+
+    def _with_rows(self, rows: Block) -> FieldModel:
+        """The model of other rows; kernels, atoms and blends stay."""
+        model, *larger = (
+            own.empty() if len(rows) == 0 else own.refit(rows, own.noise) for own in self.lattices
         )
+        scores = tuple(
+            leave_one_out_scores(own.values, rows.X, rows.y[:, i] - own.center, self.n_neighbors)
+            if len(rows) > FEWEST_ROWS
+            else FieldScores(np.empty(0), np.empty(0))
+            for i, own in enumerate(self.outputs)
+        )
+        return replace(
+            self, model=model, larger=tuple(larger), scores=scores, X=rows.X, y=rows.y,
+            weights=rows.weights,
+        )  # fmt: skip
 
 
 def leave_one_out_scores(

@@ -36,8 +36,8 @@ from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
-from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
+from rwf.persistence.registry import require
 from rwf.persistence.table_checks import check_table
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.error_density import ErrorDensity
