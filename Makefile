@@ -13,7 +13,7 @@ DOCS_READY := .venv/.docs-ready
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bench check bench reproduce docs format clean
+.PHONY: help demo test test-bench lint check bench reproduce docs format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,10 +27,12 @@ test: $(READY)  ## run the tests
 test-bench: $(BENCH_READY)  ## run the tests of what only benchmarks compare with; installs torch
 	@$(PYTEST) tests_bench
 
-check: $(READY)  ## format, lint, types, tests and their coverage: what a change must pass
+lint: $(READY)  ## format, lint and types, without the tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+check: lint  ## format, lint, types, tests and their coverage: what a change must pass
 	@$(PYTEST) --cov
 
 bench: $(BENCH_READY)  ## measure speed and memory, and compare with other libraries; installs torch

@@ -251,6 +251,24 @@ def test_draws_are_as_smooth_in_a_gap_as_the_covariance_says(fitted):
     assert deviations[1] < 0.95 * np.hypot(*std[:2])  # neighbors are correlated
 
 
+def test_draws_of_many_places_have_the_variance_of_predictions(fitted):
+    """More places than a dense factor would take: some of them, within five standard errors."""
+    line = np.linspace(-0.5, 10.5, 72)
+    X = np.array([(a, b) for a in line for b in line])
+    some = np.arange(7, len(X), 101)
+    A = np.eye(len(X))[some]
+    _, std = fitted.predict_function(X[some])
+    mean, C = fitted.predict_combination(X, A, return_cov=True)
+    ratios = np.diag(C) / std**2
+    assert np.abs(ratios - 1.0).max() < 0.03
+    assert abs(ratios.mean() - 1.0) < 0.003
+    draws = fitted.sample_y(X, 40, random_state=0, noise=False)[some]
+    scores = (draws - mean[:, None]) / std[:, None]
+    R = C / std[:, None] / std
+    error = np.sqrt(2.0 * np.sum(R**2) / 40) / len(some)  # of a quadratic form of a Gaussian
+    assert abs(np.mean(scores**2) - 1.0) < 5.0 * error
+
+
 def test_the_covariance_with_noise_has_the_variance_of_observations(fitted, new):
     X = new[0][:40]
     C = fitted.predict(X, return_cov=True)[1]

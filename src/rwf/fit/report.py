@@ -96,7 +96,8 @@ def report_on(
     own = -model.leave_one_out(rows).log_density(rows.y) + learned.n_learned / len(rows)
     constant = _least_squares_scores(ones, rows)
     linear = _least_squares_scores(np.hstack([ones, rows.X]), rows)
-    unit = float(np.log(model.units.y.scale).sum())
+    slope = model.units.log_slope(model.units.original_targets(rows.y))
+    unit = -float(np.average(slope, weights=rows.weights))
     return FitReport(
         trials=learned.trials,
         seconds=seconds,

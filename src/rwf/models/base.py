@@ -19,6 +19,7 @@ from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.uncertainty.student_t import StudentT, variance_ratio
+from rwf.uncertainty.transformed import Predictive, TransformedT
 
 if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
@@ -59,6 +60,11 @@ class Prediction:
         if self.dof is None:
             return StudentT.normal(self.mean, np.sqrt(self.variance))
         return StudentT(self.mean, np.sqrt(self.variance / variance_ratio(self.dof)), self.dof)
+
+    @property
+    def of_function(self) -> StudentT:
+        """The normal distribution of f, without noise."""
+        return StudentT.normal(self.mean, np.sqrt(self.function_variance))
 
     def log_density(self, y: Array) -> Array:
         """log p(y) of targets of shape (n, k), summed over the outputs, shape (n,)."""
@@ -200,6 +206,12 @@ class Model(ABC):
     def unbiased_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are unbiased; groups are whole."""
         return known
+
+
+def in_target_units(units: Standardizer, d: StudentT) -> Predictive:
+    """Distributions in the units of the targets, of some in standardised units."""
+    scaled = StudentT(units.y.inverse(d.mean), d.scale * units.y.scale, d.dof)
+    return scaled if units.transform is None else TransformedT(scaled, units.transform)
 
 
 def require_seen(left: float, seen: float) -> bool:

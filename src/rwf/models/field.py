@@ -47,7 +47,7 @@ class FieldOutput:
 class _Joint:
     """Independent parts of a field at n places."""
 
-    fine: tuple[tuple[ConditionalField, Array], ...]  # of both experts, with their deviations
+    fine: tuple[tuple[ConditionalField, Array], ...]  # of both experts, and their deviations
     coarse: tuple[Array, ...]  # by which deviations of every lattice are multiplied
 
 
@@ -155,7 +155,7 @@ class FieldModel(CorrectedModel):
             for deviations, scale in zip(coarse, joint.coarse, strict=True):
                 drawn[:, i] += scale[:, None] * deviations[:, i]
             for field, scale in joint.fine:
-                drawn[:, i] += scale[:, None] * field.times(rng.normal(size=(len(X), count)))
+                drawn[:, i] += scale[:, None] * field.draw(count, rng)
         if noise:
             drawn += np.sqrt(p.noise_variance)[..., None] * rng.normal(size=drawn.shape)
         return drawn

@@ -11,6 +11,7 @@ import numpy as np
 
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
+from rwf.data.target_transform import BENDS, TargetTransform
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import NystromFeatures
@@ -115,8 +116,13 @@ def inputs_of(part: FeatureMap) -> int | None:
 
 def _check_model(model: object) -> None:
     match model:
-        case Standardizer(X=X, y=y, logarithm=logarithm):
+        case TargetTransform(powers=powers, offsets=offsets):
+            require(set(powers.tolist()) <= set(BENDS), "a transform of targets is unknown")
+            require((offsets >= 0).all(), "the offset of a square root is negative")
+        case Standardizer(X=X, y=y, logarithm=logarithm, transform=transform):
             require(len(X.center) > 0 and len(y.center) > 0, "there are no columns")
+            own = transform is None or len(transform.powers) == len(y.center)
+            require(own, "transforms are of other outputs")
             same = logarithm is None or len(logarithm.low) == len(X.center)
             require(same, "logarithms are of other columns")
         case Posterior(prior_variances=variances, factor=factor):

@@ -14,6 +14,7 @@ from rwf.data.schema import (
     TableSchema,
     TargetEncodedColumn,
 )
+from rwf.data.target_transform import TargetTransform
 from rwf.diagnostics.scores import Score, Scores
 from rwf.features.atoms import Atoms
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
@@ -79,7 +80,7 @@ WAVELETS = (
     Daubechies,
 )  # fmt: skip
 SHIFTS = (Rows, Box, Hull)
-UNITS = (Affine, Logarithm, Standardizer)
+UNITS = (Affine, Logarithm, TargetTransform, Standardizer)
 MAPS = (
     WaveletFeatures, RidgeFeatures, LocalAtoms, NystromFeatures, FourierFeatures, Dictionary,
     ConstantFeatures, LinearFeatures,

@@ -14,6 +14,7 @@ from rwf._types import Array
 from rwf.data.holdout import scored_rows
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
+from rwf.data.target_transform import Bend
 from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
@@ -59,6 +60,8 @@ class FitConfig:
     log_skewed: bool
     n_restarts: int | None = None  # those that are given, or None
     iterations: int | None = None
+    # what is done to the targets: to be chosen, or the same or its own for each of them
+    target_transform: Literal["auto"] | Bend | tuple[Bend, ...] = None
     grouped: bool = False  # whether rows come in groups
 
     @property
@@ -78,7 +81,10 @@ class FitConfig:
 
     def units(self, rows: Block) -> Standardizer:
         """Units learned from rows."""
-        return Standardizer.learn(rows, ard=self.ard, log_skewed=self.log_skewed)
+        bends = self.target_transform
+        assert bends != "auto"  # fit.targets has chosen
+        each = bends if isinstance(bends, tuple) else (bends,) * rows.n_outputs
+        return Standardizer.learn(rows, ard=self.ard, log_skewed=self.log_skewed, bends=each)
 
 
 @dataclass(frozen=True)

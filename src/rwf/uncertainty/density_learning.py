@@ -34,7 +34,7 @@ FEW_INPUTS = 3  # up to which f_X may be fine: more inputs cannot be filled by i
 MOST_STEPS, TOLERANCE = 30, 1e-2  # of Fisher scoring; a hundredth of a nat does not select
 WIDEST = 300.0  # |h| beyond which variances would overflow
 MOST_ROWS = 3000  # from which a density is learned
-USUAL = 0.99  # share of the rows whose variance of f and scale count as usual
+USUAL = 0.99  # share of the rows whose variances, support and h count as usual
 
 
 @dataclass(frozen=True)
@@ -153,5 +153,6 @@ def learn_error_density(
         span=(float(low), float(high)),
         growth=growth,
         usual=(max(most, TINY), max(least, TINY)),
+        least=float(np.quantile(rows.variance, 1.0 - USUAL)),
         evidence=best.evidence,
     )

@@ -13,7 +13,7 @@ from rwf._types import Array, IntArray
 from rwf.data.rows import Block
 from rwf.diagnostics.metrics import METRICS, calibration_curve
 from rwf.diagnostics.scores import Round, Scores, compare
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
@@ -31,7 +31,7 @@ class Evaluation:
 
     rows: Block
     n_rows: int
-    prediction: StudentT
+    prediction: Predictive
 
     @classmethod
     def of(cls, model: TableRegressor, table: object) -> Evaluation:
