@@ -186,7 +186,7 @@ def supported(hint, registry):
         return all(supported(inner, registry) for inner in get_args(hint))
     if get_origin(hint) is Annotated:
         array, lengths = get_args(hint)
-        return get_origin(array) is np.ndarray and isinstance(lengths, str)
+        return array in (Array, IntArray, BoolArray) and isinstance(lengths, str)
     if get_origin(hint) is Literal or hint in (*SCALARS, NoneType, Ellipsis):
         return True
     return set(registry.members(hint)) <= set(registry.classes)
