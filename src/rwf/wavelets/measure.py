@@ -81,8 +81,9 @@ class Hull:
         edges = np.cumsum(volumes) / volumes.sum()
         drawn = corners[np.minimum(np.searchsorted(edges, stratified(m, rng)), len(edges) - 1)]
         weights = rng.dirichlet(np.ones(len(axes) + 1), size=m)
-        flat: Array = np.einsum("mc,mcr->mr", weights, drawn)
-        return np.clip(low + (center + flat @ axes) * side, low, low + side)
+        flat = np.einsum("mc,mcr->mr", weights, drawn)
+        shifts: Array = np.clip(low + (center + flat @ axes) * side, low, low + side)
+        return shifts
 
 
 FLAT = 1e-10  # deviations of rows in unit columns along an axis below which these lie in a plane
@@ -98,8 +99,8 @@ def _hull_simplices(U: Array) -> Array:
     if r > max(HULL_ROWS) or n > HULL_ROWS.get(r, n):
         limits = ", ".join(f"{rows} in {columns}" for columns, rows in HULL_ROWS.items())
         raise ValueError(
-            f"the convex hull of {n} rows in {r} columns has too many faces: there may be {limits}, "
-            "and none in more. Use shifts='data' or 'box'."
+            f"the convex hull of {n} rows in {r} columns has too many faces: there may be "
+            f"{limits}, and none in more. Use shifts='data' or 'box'."
         )
     if r == 0:
         return np.zeros((1, 1, 0))
