@@ -34,7 +34,8 @@ check: $(READY)  ## format, lint, types, tests and their coverage: what a change
 	@$(PYTEST) --cov
 
 bench: $(BENCH_READY)  ## measure speed and memory, and compare with other libraries; installs torch
-	@$(BIN)/python -m benchmarks latency
+	@$(BIN)/python -m benchmarks latency --growth
+	@$(BIN)/python -m benchmarks profile
 	@$(BIN)/python -m benchmarks dense
 	@$(BIN)/python -m benchmarks large --rows 1000000
 	@$(BIN)/python -m experiments peers
