@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial import cKDTree
 
 from rwf.datasets import (
     DONOHO_JOHNSTONE,
@@ -12,6 +13,7 @@ from rwf.datasets import (
     SIX_PLATEAUS,
     blocks,
     bumps,
+    diamonds,
     donoho_johnstone,
     doppler,
     heavisine,
@@ -132,3 +134,15 @@ def test_what_cannot_be_denoised_is_refused_with_a_remedy(rng):
         donoho_johnstone("angles", rng)
     with pytest.raises(ValueError, match="at least two rows"):
         donoho_johnstone("blocks", rng, n=1)
+
+
+def test_diamonds_are_skewed_and_nearly_repeated():
+    table = diamonds(4000, np.random.default_rng(3))
+    price, size = table["price"], np.column_stack([table["x"], table["y"], table["depth"]])
+    assert price.min() > 0
+    assert ((price - price.mean()) ** 3).mean() > 2 * price.std() ** 3
+    near, _ = cKDTree(size).query(size, k=2)
+    assert (near[:, 1] < 0.05).mean() > 0.1
+    assert {len(np.unique(table[name])) for name in ("cut", "color", "clarity")} == {5, 7, 8}
+    again = diamonds(4000, np.random.default_rng(3))
+    assert all((again[name] == table[name]).all() for name in table)

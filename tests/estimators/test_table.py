@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rwf
 from rwf import RWFRegressor, TableRegressor, cli
+from rwf.datasets import diamonds
 from rwf.errors import IncompatibleModelsError, ModelFileError, UnknownCategoryWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
@@ -77,25 +78,21 @@ def test_the_same_rows_give_the_same_model_from_every_source(model, tmp_path):
         assert hasattr(same, "feature_names_in_") == (name != "objects")
 
 
-def diamonds(n=1200):
-    rng = np.random.default_rng(1)
-    carat = rng.lognormal(-0.4, 0.5, n)
-    frame = pd.DataFrame({"carat": carat, "depth": rng.normal(62, 1.4, n)})
-    frame["cut"] = rng.choice(["Fair", "Good", "Ideal"], n)
-    frame["clarity"] = rng.choice(["I1", "SI2", "VS1", "IF"], n, p=[0.1, 0.4, 0.4, 0.1])
-    grade = frame.clarity.map({"I1": 0.5, "SI2": 0.8, "VS1": 1.0, "IF": 1.5})
-    frame["price"] = 4000 * carat**1.6 * grade * np.exp(0.1 * rng.normal(size=n))
-    return frame
-
-
 def test_tables_commands_and_dummies_have_the_same_scores(tmp_path, monkeypatch):
-    rows, quick = diamonds(), {**QUICK, "neighbors": 8}
-    dummies = pd.get_dummies(rows, columns=["cut", "clarity"]).drop(columns="price")
-    plain = RWFRegressor(**quick).fit(dummies, rows.price)
-    table = TableRegressor(**quick).fit(rows, target="price")
-    assert_allclose(table.predict(rows), plain.predict(dummies), rtol=1e-6)
-    assert table.fit_report_.nll == pytest.approx(plain.fit_report_.nll, abs=1e-6)
-    assert table.model_.keeps_rows == plain.model_.keeps_rows is True
+    table = pd.DataFrame(diamonds(1200, np.random.default_rng(1)))
+    rows, held, quick = table[:900], table[900:], {**QUICK, "neighbors": 8}
+    names = ["cut", "color", "clarity"]
+    dummies = pd.get_dummies(table, columns=names, dtype=float).drop(columns="price")
+    plain = RWFRegressor(**quick).fit(dummies[:900], rows.price)
+    found = TableRegressor(**quick).fit(rows, target="price")
+    assert_allclose(found.predict(held), plain.predict(dummies[900:]), rtol=1e-6)
+    assert found.fit_report_.nll == pytest.approx(plain.fit_report_.nll, abs=1e-6)
+    assert found.model_.keeps_rows == plain.model_.keeps_rows
+    low, high = found.predict_interval(held)
+    assert (low > 0).all()
+    inside = ((low < held.price) & (held.price < high)).to_numpy()
+    order = np.argsort(found.predict(held))
+    assert min(inside[its].mean() for its in np.array_split(order, 3)) > 0.88  # of 100 rows each
     monkeypatch.chdir(tmp_path)
     rows.to_csv("rows.csv", index=False)
     options = "--n-components 30 --n-restarts 0 --max-iter 3 --seed 3 --neighbors 8 --quiet"
@@ -103,7 +100,7 @@ def test_tables_commands_and_dummies_have_the_same_scores(tmp_path, monkeypatch)
     monkeypatch.setattr("sys.argv", command.split())
     with pytest.raises(SystemExit):
         cli.main()
-    assert_array_equal(rwf.load("d.rwf").predict(rows), table.predict(rows))
+    assert_array_equal(rwf.load("d.rwf").predict(held), found.predict(held))
 
 
 def test_a_checkpoint_changes_nothing_in_a_table_that_fits_into_memory(model, tmp_path):
@@ -150,7 +147,8 @@ def test_a_loaded_model_is_the_same(model, tmp_path):
     for rows in given:
         expected = scored.predict(cars(), return_std=True)
         assert_array_equal(found.predict(rows, return_std=True), expected)
-    found.preparation_ = TableRegressor(**QUICK).fit(diamonds(60), target="price").preparation_
+    stones = pd.DataFrame(diamonds(60, np.random.default_rng(1)))
+    found.preparation_ = TableRegressor(**QUICK).fit(stones, target="price").preparation_
     found.save(tmp_path / "wrong.rwf")
     with pytest.raises(ModelFileError, match="other"):
         rwf.load(tmp_path / "wrong.rwf")

@@ -363,3 +363,26 @@ def test_rows_with_their_own_noise(rng):
     refit = accumulate(problem.features, [rows.part(others)], 1)
     once = refit.posterior(0, problem.prior, problem.noise).predict(problem.Z[[3]], v[[3]])
     assert_allclose([left.mean[3], left.variance[3]], [once.mean[0], once.variance[0]], rtol=1e-8)
+
+
+def test_rounding_hardly_changes_a_posterior_and_adds_exactly(rng):
+    Z = rng.normal(size=(60, 9)) * np.exp2(rng.uniform(-12, 12, 9))
+    y = Z @ rng.normal(size=(9, 1)) + rng.normal(size=(60, 1))
+    priors, noise = np.exp(rng.normal(size=9)), 0.3
+    parts = [
+        Moments(z.T @ z, z.T @ t, (t**2).sum(axis=0), float(len(z)))
+        for z, t in zip(np.split(Z, 2), np.split(y, 2), strict=True)
+    ]
+    first, second = (part.rounded(priors / noise) for part in parts)
+    root = np.sqrt(priors / noise)
+    change = root[:, None] * (first.ZtZ - parts[0].ZtZ) * root
+    assert 0 < np.abs(change).max() <= 2.0**-31
+    both = first + second
+    np.testing.assert_array_equal(both.rounded(priors / noise).ZtZ, both.ZtZ)
+    before = (parts[0] + parts[1]).posterior(0, priors, noise)
+    after = both.posterior(0, priors, noise)
+    # M ≥ I, so that M⁻¹ changes by no more than M does, whose entries change by 2⁻³¹ in each part.
+    most = 9 * 2.0**-30
+    assert_allclose(after.factor.inverse(), before.factor.inverse(), rtol=0, atol=most)
+    longest = np.linalg.norm(before.whitened_mean)
+    assert_allclose(after.whitened_mean, before.whitened_mean, rtol=0, atol=most * longest)

@@ -63,6 +63,13 @@ def fit(
         Literal["auto", "nystrom", "multiscale", "adaptive", "spike_slab", "random_features"],
         typer.Option(help="The prior over the weights."),
     ] = "auto",
+    target_transform: Annotated[
+        Literal["auto", "log", "sqrt", "none"],
+        typer.Option(
+            help="Model the target's logarithm or square root, for intervals that grow with a "
+            "price; 'auto' does so where that clearly helps. Predictions are in its units."
+        ),
+    ] = "auto",
     n_components: Annotated[
         int | None, typer.Option(min=1, help="Feature columns; by the number of rows if not given.")
     ] = None,
@@ -103,6 +110,7 @@ def fit(
         strict=strict,
         prior=prior,
         neighbors=neighbors_in(neighbors),
+        target_transform=None if target_transform == "none" else target_transform,
         n_restarts=n_restarts,
         max_iter=max_iter,
         random_state=seed,

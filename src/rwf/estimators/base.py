@@ -16,6 +16,7 @@ from rwf.data.progress import Progress, progress_of
 from rwf.data.readers import ArrayReader, Data, Reader, Targets, names_of
 from rwf.data.rows import Block
 from rwf.estimators.grouping import Blocks, Grouping, Groups
+from rwf.estimators.plotting import Plotted
 from rwf.estimators.summary import Summarized
 from rwf.estimators.unlearning import UnlearningRegressor
 from rwf.estimators.validation import (
@@ -76,7 +77,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 """What parameters may be; priors check their own."""
 
 
-class FeatureRegressor(Summarized, UnlearningRegressor):
+class FeatureRegressor(Summarized, Plotted, UnlearningRegressor):
     """Learns, streams, merges and saves; subclasses name the prior."""
 
     fit_report_: FitReport

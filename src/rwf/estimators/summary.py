@@ -36,9 +36,13 @@ class Summarized:
         changed = [f"{k}={v!r}" for k, v in given.items() if repr(v) != repr(usual[k])]
         yield "parameters", ", ".join(changed) or "defaults"
         yield from self._table_lines()
+        transform, of = self.model_.units.transform, ""
+        if transform is not None:
+            of = ", ".join("y" if bend is None else f"{bend} y" for bend in transform.names)
+            yield "modelled", f"{of}; predictions are in the units of y"
         yield "features", f"{self.fit_report_.n_features:,} columns"
         noise = np.sqrt(np.atleast_1d(self.model_.summary.noise_variances))
-        yield "noise sd", ", ".join(f"{sd:.4g}" for sd in noise)
+        yield "noise sd", ", ".join(f"{sd:.4g}" for sd in noise) + (of and f" of {of}")
         if self.model_.keeps_rows:
             yield "keeps rows", "predictions use the nearest training rows, and files hold all"
         yield from report_lines(self.fit_report_)

@@ -9,7 +9,7 @@ distributed fitting are all ``a + b``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
@@ -31,6 +31,8 @@ from rwf.linalg.dense import (
 from rwf.linalg.downdate import downdated
 from rwf.linalg.threads import one_blas_thread
 
+ROUNDED_BITS = 30  # of the matrix of the posterior, whose smallest eigenvalue is one
+SMALLEST_RATIO = 2.0**-400  # of prior variance and noise, so that steps stay finite
 CHUNK_BYTES = 4 * 2**20  # memory of the rows multiplied at a time, which stays in the cache
 
 
@@ -113,6 +115,20 @@ class Moments:
         """‖z_j‖² of every column, shape (p,)."""
         return self.ZtZ.diagonal()
 
+    def rounded(self, ratios: Array) -> Moments:
+        r"""The same with :math:`\Lambda^{1/2}G\Lambda^{1/2}/\sigma^2` rounded to 2⁻³⁰.
+
+        As the matrix of the posterior is at least I, this changes its variances by less than
+        :math:`2^{-30}p` of themselves, typically by :math:`2^{-30}\sqrt p`; and it takes 15 to 25
+        bits from every entry of a file. Sums of rounded moments are exact.
+
+        Args:
+            ratios: about Λ/σ², shape (p,), of which powers of two are used.
+        """
+        steps = np.exp2(-np.ceil(np.log2(np.maximum(ratios, SMALLEST_RATIO)) / 2))
+        quantum = 2.0**-ROUNDED_BITS * steps[:, None] * steps
+        return replace(self, ZtZ=np.round(self.ZtZ / quantum) * quantum)
+
     def posterior(self, output: int, prior_variances: Array, noise_variance: float) -> Posterior:
         scale = np.sqrt(prior_variances)
         G = scale[:, None] * self.ZtZ
@@ -152,6 +168,10 @@ class RootMoments:
         return RootMoments(
             np.sqrt(share) * self.R, share * self.n, self.n_outputs, share * self.log_volume
         )
+
+    def rounded(self, _ratios: Array) -> RootMoments:
+        """The same: what a Gram matrix cannot resolve is kept."""
+        return self
 
     def __sub__(self, other: RootMoments) -> RootMoments:
         r"""The moments without some of the rows; refused where digits would be lost.

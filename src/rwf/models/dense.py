@@ -35,6 +35,7 @@ class Hyperparameters:
         return Variances(self.log_priors, float(self.log_noise[output]))
 
 
+MANY_COLUMNS = 1000  # from which on moments are rounded, as their files would be large
 FORMS = ("gram", "root")
 DenseMoments: TypeAlias = Moments | RootMoments
 Accumulate: TypeAlias = Callable[[Features, Iterable[Block], int], DenseMoments]
@@ -48,7 +49,7 @@ FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {
 def collect(
     hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
 ) -> DenseMoments:
-    """The moments of rows in standardised units, in one pass."""
+    """The moments of rows in standardised units, in one pass; of many columns they are rounded."""
     features, k = hyperparameters.features, rows.n_outputs
     p, name = features.n_features, f"{form} of {features.n_features} columns and {k} outputs"
     seen = rows if noise is None else Mapped(rows, noise.on)
@@ -63,7 +64,8 @@ def collect(
             cores(),
         )
     )
-    return total
+    ratios = hyperparameters.log_priors[features.groups] - hyperparameters.log_noise.min()
+    return total if p < MANY_COLUMNS else total.rounded(np.exp(ratios))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +149,11 @@ class DenseModel(GaussianModel):
         return Prediction(mean, function, noise, support)
 
     def leave_one_out(self, rows: Block) -> Prediction:
-        return Prediction.in_parts(rows, block_rows(self._width), self._leave_one_out)
+        return Prediction.in_parts(rows, block_rows(self.features.n_features), self._leave_one_out)
 
     def _leave_one_out(self, rows: Block) -> Prediction:
         """Of rows whose features fit into memory, or of one group of any size."""
-        if len(rows) > block_rows(self._width):
+        if len(rows) > block_rows(self.features.n_features):
             return self._leave_large_group_out(rows)
         Z, v = self._features(rows.X), self.relative_noise(rows.X)
         lacking, support = self._lacking(Z)
@@ -165,7 +167,7 @@ class DenseModel(GaussianModel):
 
     def _leave_large_group_out(self, rows: Block) -> Prediction:
         """A group of more rows than there are columns, in parts."""
-        size = block_rows(self._width)
+        size = block_rows(self.features.n_features)
 
         def parts(output: int) -> Iterator[tuple[Array, Array, Array, Array]]:
             for part in rows.parts(size):
@@ -206,8 +208,8 @@ class DenseModel(GaussianModel):
         return shares * (A @ missing @ A.swapaxes(1, 2))
 
     def lacking_at(self, X: Array) -> Array:
-        parts = [self._lacking(self._features(X[its]))[0] for its in slices(len(X), self._width)]
-        return np.concatenate(parts)
+        parts = slices(len(X), self.features.n_features)
+        return np.concatenate([self._lacking(self._features(X[its]))[0] for its in parts])
 
     def sample(
         self, X: Array, count: int, rng: np.random.Generator, *, noise: bool = True
@@ -222,10 +224,6 @@ class DenseModel(GaussianModel):
                 draw += np.sqrt(level) * root * rng.normal(size=draw.shape)
         return np.stack(draws, axis=1)
 
-    @property
-    def _width(self) -> int:
-        return self.features.n_features
-
     def _features(self, X: Array) -> Array:
         return np.asarray(self.features(X), dtype=np.float64)
 
@@ -234,12 +232,12 @@ class DenseModel(GaussianModel):
 
         A core reuses the same memory for all of its blocks, so little that it stays in cache.
         """
-        size = block_rows(self._width, CHUNK_BYTES)
+        size = block_rows(self.features.n_features, CHUNK_BYTES)
         starts = range(0, len(X), size)
         workers = max(1, min(cores(), len(starts)))
 
         def share(worker: int) -> None:
-            Z, room = np.empty((2, min(size, len(X)), self._width))
+            Z, room = np.empty((2, min(size, len(X)), self.features.n_features))
             for start in starts[worker::workers]:
                 part = X[start : start + size]
                 self.features.into(part, Z[: len(part)])

@@ -18,7 +18,7 @@ DTYPES = {"float64": "<f8", "int64": "<i8", "bool": "|b1"}  # in memory, in the 
 LAYOUTS = ("full", "lower", "upper", "symmetric", "derived")
 WORTH = 0.9  # share of the bytes that deflating may leave
 PROBED = 2**16  # bytes by which it is seen whether deflating is worth it
-MOST_DEFLATED = 1100  # times that zlib can make bytes fewer, a little more than it does
+MOST_DEFLATED = 1100  # times that entries can be more than bytes: a little more than by zlib
 
 AnyArray: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -64,7 +64,7 @@ class ArraySpec:
             and (layout in ("full", "derived") or (len(shape) == 2 and shape[0] == shape[1]))
         ):
             raise damaged(f"the header describes an array by {short(entry)}")
-        longest = most if deflated is None else MOST_DEFLATED * most
+        longest = most if deflated is None and layout != "derived" else MOST_DEFLATED * most
         lengths = tuple(n for n in shape if type(n) is int and 0 <= n <= longest)
         if len(lengths) < len(shape):
             raise damaged(

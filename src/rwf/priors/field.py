@@ -113,11 +113,11 @@ class LearnedField(LearnedPrior):
             outputs.append(FieldOutput(center, *pair, blend))
             scores.append(own)
             z.append(blend.scores(errors, own)[errors.alone])
-        model = FieldModel(
-            lattice_model(task, self.hyperparameters, rows),
-            tuple(lattice_model(task, found, rows) for found in self.larger),
-            tuple(outputs), rows.X, rows.y, rows.weights, tuple(scores), n_neighbors,
-        )  # fmt: skip
+        lattice, *larger = (
+            lattice_model(task, found, rows) for found in (self.hyperparameters, *self.larger)
+        )
+        of_rows = (rows.X, rows.y, rows.weights, tuple(scores))
+        model = FieldModel(lattice, tuple(larger), tuple(outputs), *of_rows, n_neighbors)
         return model if mode is None else calibrate_scores(model, z, task.rng)
 
 
