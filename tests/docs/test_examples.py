@@ -105,11 +105,32 @@ def test_overviews_show_scripts_that_exist():
             assert names >= set(mark[1].split()), page.name
 
 
-def test_what_does_not_run_here_is_marked_as_such():
-    unrun = {page.name for page in PAGES if "```py\n" in page.read_text(encoding="utf-8")}
-    # Ray, Spark and other libraries, as the pages say; and GPyTorch, which
-    # tests_bench/test_gpytorch_kernel.py runs.
-    assert unrun == {"large-data.md", "interoperability.md", "coming-from.md"}
+FURTHER = re.compile(r"```py\n(.*?)```", flags=re.DOTALL)
+IMPORTED = re.compile(r"^(?:import|from) (ray|pyspark|skpro|torch)\b", flags=re.MULTILINE)
+
+
+OF_OTHERS = "coming-from.md"  # shows the code of other libraries beside ours
+
+
+def further():
+    """Examples by the package that they need beyond the pinned environment, and their page."""
+    found = {}
+    for page in (page for page in PAGES if page.name != OF_OTHERS):
+        package = None
+        for block in FURTHER.findall(page.read_text(encoding="utf-8")):
+            imported = IMPORTED.search(block)
+            package = imported[1] if imported else package  # others go on with the block before
+            found.setdefault((package, page), []).append(block)
+    return found
+
+
+@pytest.mark.parametrize("package, page", further(), ids=lambda x: getattr(x, "name", x))
+def test_examples_with_further_packages_run(package, page, monkeypatch, tmp_path):
+    pytest.importorskip(package, reason=f"needs {package}: nox -s harnesses")
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "example"}
+    for block in further()[package, page]:
+        exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
 
 
 def anchors(page):

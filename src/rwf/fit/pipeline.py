@@ -23,7 +23,14 @@ from rwf.fit.targets import suited
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
-from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated
+from rwf.priors.base import (
+    FitConfig,
+    LearnedPrior,
+    LearningTask,
+    Prior,
+    calibrated,
+    left_out_rows,
+)
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -50,7 +57,7 @@ def fit(
     size = n if config.grouped else max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
-    task = _task(known, complete, n_components, config, rng, watch)
+    task = _task(prior, known, complete, n_components, config, rng, watch)
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
     learned = replace(learned, trials=(*learned.trials, *tried))
@@ -89,7 +96,7 @@ def fit_stream(
         watch(Stage("learning", 0.0))
         prior = prior.for_rows(n, reader.n_inputs, config)
         n_components = config.n_components or prior.n_components(n)
-        task = _task(distinct(drawn), False, n_components, config, rng, watch)
+        task = _task(prior, distinct(drawn), False, n_components, config, rng, watch)
         learned = prior.learn(task)
         watch.lap()
         seed = int(rng.integers(2**63))
@@ -121,6 +128,7 @@ def _with_transform(config: FitConfig, rows: Block | None) -> FitConfig:
 
 
 def _task(
+    prior: Prior,
     known: Block,
     complete: bool,
     n_components: int,
@@ -129,7 +137,7 @@ def _task(
     progress: Progress,
 ) -> LearningTask:
     """What to learn from a sample, whose units are those of the model."""
-    units = config.units(known)
+    units = prior.units(known, config)
     return LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
 
 
@@ -153,15 +161,16 @@ def condition(
     """
     watch(Stage("conditioning", 0.8))
     model = learned.condition(task, rows)
+    seen = left_out_rows(model, learned, task)
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
         watch(Stage("neighbours", 0.9))
         everything = task.known if in_memory is None else task.units.rows(in_memory)
-        model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
+        model = blend_neighbors(model, everything, n_neighbors, task.rng, seen) or model
     watch(Stage("calibration", 0.9))
-    model = calibrated(model, learned, task)
+    model = calibrated(model, learned, task, seen)
     watch(Stage("report", 0.97))
-    report = report_on(model, learned, task, n, watch.seconds)
+    report = report_on(model, learned, seen, n, watch.seconds)
     watch.lap()
     task.progress(
         f"fitted {report.n_rows} rows with {report.n_features} features: "
