@@ -140,7 +140,7 @@ class _PlainLine:
         self._stream, self._length = stream, 0
 
     def show(self, text: str, share: float) -> None:
-        full = round(share * WIDTH)
+        full = int(share * WIDTH)
         line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
         self._stream.write("\r" + line.ljust(self._length))
         self._stream.flush()
