@@ -36,7 +36,8 @@ check: lint  ## format, lint, types, tests and their coverage: what a change mus
 	@$(PYTEST) --cov
 
 bench: $(BENCH_READY)  ## measure speed and memory, and compare with other libraries; installs torch
-	@$(BIN)/python -m benchmarks latency
+	@$(BIN)/python -m benchmarks latency --growth
+	@$(BIN)/python -m benchmarks profile
 	@$(BIN)/python -m benchmarks dense
 	@$(BIN)/python -m benchmarks large --rows 1000000
 	@$(BIN)/python -m experiments peers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, latency, maps, tree
+from benchmarks import cluster, dense, docs, install, large, latency, maps, profile, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "large": large.main,
     "maps": maps.main,
     "latency": latency.main,
+    "profile": profile.main,
     "tree": tree.main,
     "docs": docs.main,
 }

@@ -6,11 +6,10 @@ Example: python -m benchmarks docs
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks import cluster, dense, install, large, latency, maps, tree
+from benchmarks import cluster, dense, install, large, latency, maps, profile, tree
 from benchmarks.rows import newest
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
@@ -31,6 +30,12 @@ numba keeps compiled code beside the sources, or, if the user cannot write there
 cache folder: `~/.cache/numba` on Linux, or `numba` in `$XDG_CACHE_HOME`. The environment variable
 `NUMBA_CACHE_DIR` names another folder, for example for jobs that start on machines without a home
 directory."""
+
+PROFILE = """\
+Seconds of a second fit on one thread, by the stages of `fit_report_.seconds`. *Learning* finds the
+hyperparameters, *conditioning* passes over all rows and finds the variances, *neighbours* learns
+the nearest-neighbour process and its weight, *calibration* the density of errors; *report* compares
+the fit with a constant and a line."""
 
 DENSE = """\
 A pass over N rows of D columns needs at least one `syrk`, whatever the features are. Times are
@@ -67,6 +72,7 @@ def stored_page() -> str:
     """The page that the stored rows make."""
     return page(
         newest("latency", latency.Row),
+        newest("profile", profile.Row),
         newest("dense", dense.Row),
         newest("tree", tree.Row),
         newest("large", large.Row),
@@ -78,6 +84,7 @@ def stored_page() -> str:
 
 def page(
     fits: list[latency.Row],
+    profiles: list[profile.Row],
     passes: list[dense.Row],
     trees: list[tree.Row],
     files: list[large.Row],
@@ -88,6 +95,8 @@ def page(
     """The page that these rows make."""
     parts = [
         _latency(fits),
+        _growth(fits),
+        _profile(profiles),
         _dense(passes),
         _tree(trees),
         _large(files),
@@ -99,6 +108,7 @@ def page(
 
 
 def _latency(rows: list[latency.Row]) -> list[str]:
+    rows = [row for row in rows if row.case not in latency.GROWTH]
     table = [
         "| case | N | d | CPU s | at 50 GFLOP/s | at most |",
         "|---" * 6 + "|",
@@ -109,15 +119,56 @@ def _latency(rows: list[latency.Row]) -> list[str]:
         ),
         "",
     ]
-    growth = latency.slope(rows)
-    if np.isfinite(growth):
-        table += [
-            f"From {latency.LARGE:,} rows on, the time of the growing line is proportional to "
-            f"N^{growth:.2f}.",
-            "",
-        ]
-    again = "Again: `python -m benchmarks latency --growth --out benchmarks/latency.jsonl`."
+    again = "Again: `python -m benchmarks latency --out benchmarks/latency.jsonl`."
     return ["## Fits", "", LATENCY, "", *(table if rows else ()), again]
+
+
+def _growth(rows: list[latency.Row]) -> list[str]:
+    """Time by rows, as multiples of those before; nothing if there are no rows."""
+    rows = sorted((row for row in rows if row.case in latency.GROWTH), key=lambda row: row.rows)
+    if not rows:
+        return []
+    times = [row.scaled for row in rows]
+    factors = ["–", *(f"{b / a:.2f}" for a, b in pairwise(times))]
+    return [
+        "## More and more rows",
+        "",
+        "A sine with a jump on one column; seconds as above, and as multiples of the row before.",
+        "",
+        "| N | CPU s | at 50 GFLOP/s | of the time before |",
+        "|---" * 4 + "|",
+        *(
+            f"| {row.rows:,} | {row.seconds:.2f} | {row.scaled:.2f} | {factor} |"
+            for row, factor in zip(rows, factors, strict=True)
+        ),
+        "",
+        f"From {latency.LARGE:,} rows on, time is proportional to N^{latency.slope(rows):.2f}. "
+        "Again:",
+        "`python -m benchmarks latency --growth --out benchmarks/latency.jsonl`.",
+    ]
+
+
+def _profile(rows: list[profile.Row]) -> list[str]:
+    """Shares of stages; nothing if there are no rows."""
+    if not rows:
+        return []
+    stages = list(dict.fromkeys(name for row in rows for name in row.stages))
+    shares = [[row.stages.get(name, 0.0) / row.seconds for name in stages] for row in rows]
+    return [
+        "## Where the time goes",
+        "",
+        PROFILE,
+        "",
+        f"| case | N | d | s | {' | '.join(stages)} |",
+        "|---" * (4 + len(stages)) + "|",
+        *(
+            f"| {row.case} | {row.rows:,} | {row.inputs} | {row.seconds:.2f} "
+            f"| {' | '.join(f'{share:.0%}' for share in own)} |"
+            for row, own in zip(rows, shares, strict=True)
+        ),
+        "",
+        "Again: `python -m benchmarks profile --out benchmarks/profile.jsonl`.",
+    ]
 
 
 def _dense(rows: list[dense.Row]) -> list[str]:

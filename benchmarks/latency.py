@@ -157,9 +157,12 @@ CASES = {
 
 GROWTH = {
     f"growth, {n:,}": of_line(n)
-    for n in (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+    for n in (
+        *(1_000, 3_000, 10_000, 15_000, 20_000, 20_001),
+        *(30_000, 100_000, 300_000, 1_000_000),
+    )
 }
-"""More and more rows of a sine with a jump."""
+"""More and more rows of a sine with a jump; beyond 20,000 another solver fits them."""
 
 LARGE = 10_000  # rows from which the slope of log time by log rows is fitted
 

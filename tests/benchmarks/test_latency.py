@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import docs, latency
+from benchmarks import docs, latency, profile
 from benchmarks.latency import CASES, GFLOPS, GROWTH, Row, slope
 from benchmarks.rows import newest
 
@@ -50,8 +50,8 @@ def test_seconds_are_scaled_to_a_core_of_a_known_rate():
 
 def test_the_slope_is_the_power_of_the_number_of_rows():
     rows = [
-        replace(ROW, case=case, rows=10 ** (3 + i), seconds=2.0 * (10 ** (3 + i)) ** 1.1)
-        for i, case in enumerate(GROWTH)
+        replace(ROW, case=f"growth, {n:,}", rows=n, seconds=2.0 * n**1.1)
+        for n in (1_000, 10_000, 20_000, 100_000, 1_000_000)
     ]
     rows[0] = replace(rows[0], seconds=1e9)  # too few rows to count
     assert np.isclose(slope(rows), 1.1)
@@ -62,5 +62,35 @@ def test_the_page_shows_every_stored_case():
     rows = newest("latency", Row)
     assert {row.case for row in rows} <= {*CASES, *GROWTH}
     page = "\n".join(docs._latency([*rows, ROW]))
-    assert all(f"| {row.case} | " in page for row in rows)
+    assert all(f"| {row.case} | " in page for row in rows if row.case not in GROWTH)
     assert "| 4.00 | 6.00 | **2.50, missed** |" in page
+
+
+def test_the_page_shows_how_time_grows_and_jumps():
+    rows = [
+        replace(ROW, case=f"growth, {n:,}", rows=n, seconds=seconds)
+        for n, seconds in ((20_001, 9.0), (10_000, 4.0), (20_000, 6.0))
+    ]
+    page = "\n".join(docs._growth([*rows, ROW]))
+    assert "| 10,000 | 4.00 | 6.00 | – |\n| 20,000 | 6.00 | 9.00 | 1.50 |" in page
+    assert "| 20,001 | 9.00 | 13.50 | 1.50 |" in page
+    assert f"proportional to N^{slope(rows):.2f}" in page
+    assert docs._growth([ROW]) == []
+
+
+def test_stages_of_a_fit_are_shown_as_shares_of_its_seconds(monkeypatch):
+    case = latency.Case(lambda: latency.small(2))
+    monkeypatch.setitem(latency.CASES, "few", case)
+    row = profile.measure("few")
+    assert {"learning", "conditioning", "calibration"} <= row.stages.keys()
+    assert 0 < row.seconds < 60
+    rows = [
+        replace(row, stages={"learning": 3.0, "report": 1.0}),
+        replace(row, stages={"one": 2.0}),
+    ]
+    page = "\n".join(docs._profile(rows))
+    assert "| learning | report | one |" in page
+    assert (
+        "| few | 150 | 2 | 4.00 | 75% | 25% | 0% |\n| few | 150 | 2 | 2.00 | 0% | 0% | 100% |"
+        in page
+    )

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from rwf.data.rows import Block, block_rows, blocks, distinct, joined, repeated_share, sample
+from rwf.data.rows import (
+    ENOUGH_ROWS,
+    Block,
+    block_rows,
+    blocks,
+    copies_among,
+    counted_once,
+    distinct,
+    joined,
+    repeated_share,
+    sample,
+)
 
 
 def make_rows(n: int, seed: int = 0) -> Block:
@@ -85,3 +96,21 @@ def test_a_sample_has_the_asked_size_and_favours_heavy_rows(rng):
 def test_rows_without_weight_are_never_sampled(rng):
     rows = Block(np.arange(100.0)[:, None], np.zeros((100, 1)), np.r_[np.zeros(90), np.ones(10)])
     assert sample(rows, 20, rng).X.min() >= 90
+
+
+def test_equal_rows_are_copies_unless_repeated_inputs_have_other_targets(rng):
+    X, y = rng.normal(size=(50, 2)), rng.normal(size=(50, 1))
+    order = np.concatenate([np.arange(50), np.arange(20), np.arange(7)])
+    copied = distinct(Block(X[order], y[order], np.ones(77)))
+    assert copies_among(copied) == 27
+    assert_array_equal(counted_once(copied).weights, 1.0)
+    assert_array_equal(counted_once(copied).y, copied.y)
+    for others, found in ((3, 27), (4, 0)):
+        again = np.concatenate([order, np.arange(30, 30 + others)])
+        targets = np.concatenate([y[order], y[30 : 30 + others] + 0.1])
+        rows = distinct(Block(X[again], targets, np.ones(len(again))))
+        assert copies_among(rows) == found
+    few = distinct(copied.part(np.arange(ENOUGH_ROWS - 1)))
+    assert few.weights.sum() > len(few)
+    assert copies_among(few) == 0
+    assert counted_once(few) is few

@@ -208,4 +208,23 @@ def test_many_repeated_inputs_give_a_warning(rng):
         warnings.simplefilter("error", RepeatedInputsWarning)
         quick().fit(X + 1e-6 * rng.normal(size=X.shape), y)
         quick().fit(X, y, groups=np.repeat(np.arange(40), 3))
-        quick().fit(np.repeat(X[::3], 3, axis=0), np.repeat(y[::3], 3))  # weights, as equal rows
+        quick().fit(X[::3], y[::3], np.full(40, 3.0))
+
+
+@pytest.mark.filterwarnings("ignore::rwf.NoImprovementWarning")
+def test_copies_of_rows_count_once_and_weights_as_often_as_they_say(rng):
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=60)
+    once = quick().fit(X, y)
+    with pytest.warns(RepeatedInputsWarning, match="67% of the rows are exact copies"):
+        thrice = quick().fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    weighted = quick().fit(X, y, np.full(60, 3.0))
+    assert (once.fit_report_.copies, thrice.fit_report_.copies) == (0, 120)
+    assert "120 rows repeat another exactly" in str(thrice.fit_report_)
+    expected = once.predict(X, return_std=True)
+    assert_allclose(thrice.predict(X, return_std=True), expected, rtol=1e-9)
+    assert not np.allclose(weighted.predict(X, return_std=True)[1], expected[1], rtol=0.01)
+    # Observations of few places that are alike now and then are none.
+    places, answers = np.repeat(X, 3, axis=0), rng.integers(0, 2, 180)
+    with pytest.warns(RepeatedInputsWarning, match="pass groups="):
+        assert quick().fit(places, answers).fit_report_.copies == 0

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 from rwf import RWFRegressor
 from rwf.data.rows import Block
-from rwf.features import ConstantFamily, LinearFamily, Stack
+from rwf.features import ConstantFamily, LinearFamily, Stack, inducing
 from rwf.features.inducing import HatMixture, NystromFeatures, NystromResidual
 from rwf.inference.evidence import SINGLE_ROWS, exact_evidence
 from rwf.priors import nystrom
@@ -153,6 +153,18 @@ def test_the_kernel_pulls_back_what_lower_triangles_hold_in_tiles_of_any_size(rn
     for u, slope in zip(np.eye(len(theta)), found, strict=True):
         above, below = (kernel.with_theta(theta + s * u)(X, X) for s in (step, -step))
         assert_allclose(slope, np.vdot(G, above - below) / (2 * step), rtol=1e-5, atol=1e-3)
+
+
+def test_products_of_matrices_pull_back_what_loops_over_pairs_do(rng, monkeypatch):
+    kernel, X = make_kernel(rng, 7, 2, mix=True), rng.normal(3.0, 2.0, (130, 7))
+    half = rng.normal(size=(len(X), len(X)))
+    G = np.asfortranarray(np.tril(half + half.T))
+    found = []
+    for columns in (7, 8):
+        monkeypatch.setattr(inducing, "MANY_COLUMNS", columns)
+        found.append(kernel.pull_back(X, G))
+    assert not np.array_equal(*found)  # they are computed in two ways
+    assert_allclose(*found, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("log_noise", [-2.0, -9.0])

@@ -129,7 +129,8 @@ class FeatureRegressor(Summarized, UnlearningRegressor):
             y: targets, shape (n,) or (n, k); of a dataframe or path the name of a column, or a list
                 of names, and all other columns are inputs. Blocks bring their own.
             sample_weight: how many times each row counts, shape (n,); of a dataframe or a path the
-                name of a column.
+                name of a column. Without weights, exact copies of a row count once if all rows are
+                learned from; see ``fit_report_.copies``.
             groups: labels of rows that belong together, such as speakers or sites, shape (n,); of
                 a dataframe or a path the name of a column, which is then no input. Every choice
                 that is made by held-out rows is made by held-out groups, and

@@ -24,7 +24,7 @@ from rwf.data.readers import (
     open_rows,
     values_of,
 )
-from rwf.data.rows import Block, check_weights, distinct, non_finite, repeated_share
+from rwf.data.rows import Block, check_weights, copies_among, distinct, non_finite, repeated_share
 from rwf.errors import NoImprovementWarning, RepeatedInputsWarning
 from rwf.fit.cards import no_better
 
@@ -252,17 +252,24 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 
 def warn_if_repeated(rows: Block) -> None:
     """Warn if many rows have the inputs of another."""
-    # One column is often rounded, and equal rows, such as those of a bootstrap, are weights.
-    share = repeated_share(distinct(rows).X) if rows.X.shape[1] > 1 else 0.0
-    if share > MANY_REPEATED:
-        warnings.warn(
-            f"{share:.0%} of the rows have the inputs of another row, so that single held-out "
-            "rows say little about new inputs, and choices and intervals may be too "
-            "optimistic. If rows belong together, such as those of one site or subject, pass "
-            "groups=, or blocks= for places and times.",
-            RepeatedInputsWarning,
-            stacklevel=_level_outside(),
+    known = distinct(rows)  # one column is often rounded
+    share = repeated_share(known.X) if rows.X.shape[1] > 1 else 0.0
+    copied = copies_among(known) / len(rows) if (rows.weights == 1.0).all() else 0.0
+    if copied > MANY_REPEATED:
+        said = (
+            f"{copied:.0%} of the rows are exact copies of others. Up to a few thousand rows these "
+            "count once; drop them from larger tables. If they are observations of their own, pass "
+            "each once, and its number as sample_weight."
         )
+    elif share > MANY_REPEATED:
+        said = (
+            f"{share:.0%} of the rows have the inputs of another row, so that single held-out rows "
+            "say little about new inputs, and choices and intervals may be too optimistic. If rows "
+            "belong together, such as those of a site, pass groups=, or blocks= for places."
+        )
+    else:
+        return
+    warnings.warn(said, RepeatedInputsWarning, stacklevel=_level_outside())
 
 
 def warn_if_no_better(report: FitReport) -> None:

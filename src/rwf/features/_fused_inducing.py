@@ -115,6 +115,31 @@ def mixture_slopes(A: Any, weights: Any, slopes: Any, K: Any, by_q: Any, by_weig
         _slopes(q, w, v, 1.0 / d, K[i], by_q[i], by_weights[i])
 
 
+@compiled
+def mixture_weigh(Q: Any, c: float, weights: Any, slopes: Any, G: Any) -> Any:
+    """As :func:`mixture_pull_back`, from all squared distances Q; these become G_ij ∂k/∂q_ij.
+
+    Of all matrices the part above the diagonal is read and written. c is 1/d.
+    """
+    wide()
+    n = len(Q)
+    w, v = _powers(weights, 1.0), _powers(slopes, 1.0)
+    k, by_q, by_weights = np.empty(n), np.empty(n), np.empty(n)
+    value, slope = 0.0, 0.0
+    for i in range(n):
+        q, g, h = Q[i, i + 1 :], G[i, i + 1 :], k[: n - 1 - i]
+        weight, u = by_q[: len(g)], by_weights[: len(g)]
+        for j in range(len(q)):
+            q[j] = max(q[j], 0.0)
+        _slopes(q, w, v, c, h, weight, u)
+        value += _dot(g, h)
+        slope += _dot(g, u)
+        for j in range(len(q)):
+            q[j] = weight[j] * g[j]
+        Q[i, i] = 0.0
+    return value, slope
+
+
 @njit(nogil=True, fastmath=True)
 def _dot(u: Any, v: Any) -> float:
     """u·v, summed in any order."""

@@ -23,12 +23,13 @@ import numpy as np
 
 from rwf._types import Array, BoolArray, FloatArray, IntArray
 from rwf.features.base import LOG_LENGTH_BOUNDS, Shapeless, memory
-from rwf.linalg.dense import Factor, factor_matrix, stack_triangle
+from rwf.linalg.dense import Factor, factor_matrix, multiply_symmetric, stack_triangle
 
 LOG_SCALES = -0.5 * np.log(2.0) * np.arange(9)  # log s_j: half octaves, which give a smooth sum
 LOG_VARIANCE_BOUNDS = (-18.0, 18.0)  # for log a², as for the prior variances of columns
 LOG_ROUGHNESS_BOUNDS = (float(np.log(0.1)), float(np.log(10.0)))  # for log ν
 MIXING_BOUNDS = (-5.0, 5.0)  # for entries of E: beyond, one column would replace another
+MANY_COLUMNS = 16  # from which distances in gradients are products of matrices
 MOST_PAIRED = 10_000  # rows whose covariance is a matrix in memory
 
 
@@ -173,7 +174,14 @@ class HatMixture:
         gradient = []
         for b in self._blocks:
             A, moved = self.coordinates(b, X), np.zeros(X.shape[::-1])
-            k, by_roughness = _fused_inducing.mixture_pull_back(A, *self.weights(b), G.T, moved)
+            if X.shape[1] < MANY_COLUMNS:
+                k, by_roughness = _fused_inducing.mixture_pull_back(A, *self.weights(b), G.T, moved)
+            else:
+                Q, c = squared_distances(A), 1.0 / X.shape[1]
+                k, by_roughness = _fused_inducing.mixture_weigh(Q, c, *self.weights(b), G.T)
+                # Σ_j W_ij (a_i - a_j), from products with W; its last column has the sums of rows
+                sums = multiply_symmetric(Q.T, np.column_stack([A, np.ones(len(A))]))
+                moved[:] = (sums[:, -1:] * A - sums[:, :-1]).T
             # Of Q = Σ (a_k - a'_k)², ∂Q/∂log ℓ_k = -2 (a_k - a'_k)² and ∂Q/∂E_jk = 2 (x_j - x'_j)
             # (a_k - a'_k)/ℓ_k; a pair is moved at both of its ends.
             moved *= 4
@@ -184,6 +192,15 @@ class HatMixture:
                 own += [*((moved @ X).T * np.exp(-self.log_lengths[b]))[self._mixed]]
             gradient.append(np.exp(self.log_variances[b]) * np.array(own))
         return np.concatenate(gradient)
+
+
+def squared_distances(A: Array) -> Array:
+    """‖a_i - a_j‖² of all pairs of rows by one product, with the rounding error of ‖a_i‖²."""
+    squares = np.einsum("nk,nk->n", A, A)
+    Q: Array = A @ (-2.0 * A.T)
+    Q += squares
+    Q += squares[:, None]
+    return Q
 
 
 @dataclass(frozen=True)

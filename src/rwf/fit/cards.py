@@ -49,6 +49,8 @@ def report_card(report: FitReport) -> Card:
 
 def report_lines(report: FitReport) -> Iterator[Line]:
     """What was chosen and why, scores beside trivial predictors, seconds, and warnings."""
+    if report.copies:
+        yield "copies", f"{report.copies:,} rows repeat another exactly, and count once with it"
     yield "solver", f"{report.solver}, statistics: {report.statistics}"
     yield from _trials(report.trials)
     scores = {"model": report.nll, "constant": report.constant_nll, "linear": report.linear_nll}

@@ -14,7 +14,7 @@ import numpy as np
 
 from rwf.data.progress import Stage, Stopwatch
 from rwf.data.readers import Reader
-from rwf.data.rows import Block, Mapped, Rows, distinct, sample
+from rwf.data.rows import Block, Mapped, Rows, copies_among, counted_once, distinct, sample
 from rwf.data.stream import Stream
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.metric import choose_metric
@@ -57,13 +57,17 @@ def fit(
     size = n if config.grouped else max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
+    copies = copies_among(known) if (rows.weights == 1.0).all() else 0
+    known = counted_once(known) if copies or not complete else known
     task = _task(prior, known, complete, n_components, config, rng, watch)
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
     learned = replace(learned, trials=(*learned.trials, *tried))
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
-    return condition(learned, task, everything, n, watch, in_memory=None if complete else rows)
+    in_memory = None if complete else rows
+    model, report = condition(learned, task, everything, n, watch, in_memory)
+    return model, replace(report, copies=copies if complete else 0)
 
 
 def fit_stream(
@@ -96,7 +100,7 @@ def fit_stream(
         watch(Stage("learning", 0.0))
         prior = prior.for_rows(n, reader.n_inputs, config)
         n_components = config.n_components or prior.n_components(n)
-        task = _task(prior, distinct(drawn), False, n_components, config, rng, watch)
+        task = _task(prior, counted_once(distinct(drawn)), False, n_components, config, rng, watch)
         learned = prior.learn(task)
         watch.lap()
         seed = int(rng.integers(2**63))

@@ -31,6 +31,10 @@ class FitReport:
         trials: what was tried: evidence per row, iterations, seconds, held-out density.
         seconds: wall-clock seconds by stage, which add up to those of the fit.
         n_rows: rows that were fitted.
+        copies: how many of them repeat inputs and targets of another, and count once with it:
+            copies tell nothing about noise. None count once where weights were given, in tables of
+            which only some rows are learned from, or where repeated inputs often have other
+            targets.
         n_features: columns of the feature matrix.
         statistics: "gram", or "root" where the noise is below what a Gram matrix resolves;
             "windows" for the spike-and-slab prior, which has a Gram matrix for each window;
@@ -62,6 +66,7 @@ class FitReport:
     solver: str = ""
     line_share: float = 0.0
     group_scores: GroupScores | None = None
+    copies: int = 0
 
     @property
     def timing(self) -> str:

@@ -80,7 +80,7 @@ class Nystrom(Prior):
         full |= config.metric == "auto" and n_blocks == 1 and LOW_DIMENSION < d <= MANY_LENGTHS
         first = first_kernel(n_blocks, d, task.trend, k, ard=config.ard, full=full)
         search = config
-        if LOW_DIMENSION < d <= MANY_LENGTHS and config.n_restarts is None:
+        if d > LOW_DIMENSION and config.n_restarts is None:
             search = replace(config, n_restarts=0, iterations=config.iterations or ONE_START)
         parameters, trials = learn_kernel(
             first,

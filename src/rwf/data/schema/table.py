@@ -130,7 +130,7 @@ class Preparation:
         if self.without_target:
             parts.append(f"{self.without_target:,} without {self.schema.target!r} left out")
         if self.repeated:
-            parts.append(f"{self.repeated:,} repeat another exactly and add to its weight")
+            parts.append(f"{self.repeated:,} repeat another exactly")
         return ", ".join(parts)
 
     def __str__(self) -> str:
