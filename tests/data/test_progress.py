@@ -48,6 +48,7 @@ def test_a_bar_has_the_stage_and_the_time_left_from_two_seconds_on(terminal):
     bar.draw()
     assert "learning" in terminal.getvalue()
     assert "left" not in terminal.getvalue()  # nothing is known yet
+    assert "s so far" in terminal.getvalue()
     clock.seconds += 1.9
     bar(Stage("conditioning", 0.4))
     clock.seconds += 1.0

@@ -89,7 +89,10 @@ class Stopwatch:
 
 
 class Bar:
-    """The stage of a fit and the time left, on one line of a terminal, if it takes longer."""
+    """The stage of a fit and the time left, on one line of a terminal, if it takes longer.
+
+    Where the time left is not known, the time so far is shown.
+    """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.perf_counter) -> None:
         self._stream, self._clock, self._begun = stream, clock, clock()
@@ -121,8 +124,9 @@ class Bar:
         if self._line is None:
             self._line = _line_for(self._stream)
         left = self._total - elapsed
-        text = f", {_duration(left)} left" if 0 < left < float("inf") else ""
-        self._line.show(f"{self._stage}{text}", min(elapsed / self._total, 0.99))
+        known = 0 < left < float("inf")
+        time_text = f"{_duration(left)} left" if known else f"{_duration(elapsed)} so far"
+        self._line.show(f"{self._stage}, {time_text}", min(elapsed / self._total, 0.99))
 
     def _tick(self) -> None:
         while not self._stopped.wait(TICK):
@@ -136,7 +140,7 @@ class _PlainLine:
         self._stream, self._length = stream, 0
 
     def show(self, text: str, share: float) -> None:
-        full = round(share * WIDTH)
+        full = int(share * WIDTH)
         line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
         self._stream.write("\r" + line.ljust(self._length))
         self._stream.flush()

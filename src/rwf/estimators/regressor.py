@@ -161,7 +161,7 @@ class RWFRegressor(FeatureRegressor):
                 The largest span is then 1, the unit of the scales.
             speech: the recipe for TIMIT: complex Morlet wavelets, a ridge of 1e-4, and ten
                 iterations of warm-up in which scales are clipped.
-            max_iter, n_restarts, random_state, verbose: as for every other model.
+            max_iter: as for every other model, and so are n_restarts, random_state and verbose.
         """
         printed = SPEECH if speech else replace(PRINTED, wavelet=wavelet)
         return cls(

@@ -65,6 +65,12 @@ def report_lines(report: FitReport) -> Iterator[Line]:
 
 def _trials(trials: tuple[Trial, ...]) -> Iterator[Line]:
     """What won, and what it was compared with."""
+    kept = [trial for trial in trials if trial.chosen]
+    if kept and not any(trial.name for trial in trials):
+        best = max(trial.log_evidence_per_row for trial in kept)
+        of = f"the best of {len(trials)} starting points" if len(trials) > 1 else "one start"
+        yield "chosen", f"{of} (log evidence per row {best:.4g})"
+        return
     for label, chosen in (("chosen", True), ("not chosen", False)):
         own = [_trial(trial) for trial in trials if trial.chosen is chosen]
         shown = list(dict.fromkeys(own))
