@@ -63,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
         ("tidy", tidy, True),
         ("reproduce", reproduce, False),
         ("peers", peers, False),
+        ("settle", settle, False),
         ("theory", theory, False),
         ("curves", curves, False),
         ("figures", figures, False),
@@ -85,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument("--jobs", type=int, default=2, help="runs at once, one thread each")
         if name == "reproduce":
             sub.add_argument("--full", action="store_true", help="all suites, however long")
+        if name == "settle":
+            sub.add_argument("--same", action="store_true", help="older rows stay fresh")
         if name == "table":
             sub.add_argument("--measures", type=_names, default=["rmse", "nll", "coverage95"])
     return top
@@ -97,6 +100,7 @@ def _add_run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--timit", type=Path, help="your copy of TIMIT, for the tasks timit-...")
     sub.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each if several")
     sub.add_argument("--retry-failed", action="store_true", help="run again what failed")
+    sub.add_argument("--renew", action="store_true", help="run again ours of other sources")
     sub.add_argument("--again", action="store_true", help="run again what has a row")
 
 
@@ -122,7 +126,13 @@ def run(options: argparse.Namespace) -> None:
     if options.splits is not None:
         runs = [run for run in runs if run.split in options.splits]
     stored = suite.rows(options.results)
-    todo = pending(runs, stored, retry_failed=options.retry_failed, again=options.again)
+    todo = pending(
+        runs,
+        stored,
+        retry_failed=options.retry_failed,
+        renew=options.renew,
+        again=options.again,
+    )
     _do(suite, todo, options)
 
 
@@ -233,6 +243,18 @@ def tidy(options: argparse.Namespace) -> None:
     kept = [rows[run.key] for run in suite.runs() if run.key in rows]
     rewrite(path, kept)
     print(f"{path.name}: {len(kept)} rows kept, {len(rows) - len(kept)} dropped.")
+
+
+def settle(options: argparse.Namespace) -> None:
+    """Make these sources the default of the results: rows of ours with others become stale.
+
+    With --same they predict as before, so that rows which are fresh stay so.
+
+    Example: python -m experiments settle
+    """
+    from experiments.runner.default import settle
+
+    print(settle(options.results, same=options.same))
 
 
 def theory(options: argparse.Namespace) -> None:

@@ -177,8 +177,11 @@ class ExactGP:
         n_starts: short runs of which the best is continued; by default FEW_STARTS or MANY_STARTS.
         short: iterations of each start.
         max_iter: iterations of the best, the short ones included.
-        conditioned: rows of the posterior, at most, with parameters learned on at most SUBSET of
-            them; without it, one set of rows serves for both.
+        conditioned: rows of the posterior, at most, with parameters learned on at most ``subset``
+            of them; without it, one set of rows serves for both.
+        subset: rows on which parameters are learned, at most, after starts are compared on SUBSET
+            of them; by default SUBSET.
+        whole: up to so many rows, all of them take part in the posterior.
     """
 
     def __init__(
@@ -189,6 +192,8 @@ class ExactGP:
         short: int = 15,
         max_iter: int = 60,
         conditioned: int | None = None,
+        subset: int | None = None,
+        whole: int = 0,
     ) -> None:
         self.profile = {**KERNELS, **ROUGH_KERNELS}[kernel]
         self.random_state = random_state
@@ -196,16 +201,18 @@ class ExactGP:
         self.short = short
         self.max_iter = max_iter
         self.conditioned = conditioned
+        self.subset = subset
+        self.whole = whole
 
     def fit(self, X: Array, y: Array) -> Self:
         rng = np.random.default_rng(self.random_state)
         self._n_available = len(y)
+        n, subset = len(y), self.subset or SUBSET
         if self.conditioned is None:
-            learned = rng.permutation(len(y))[:SUBSET] if len(y) > MAX_ROWS else np.arange(len(y))
-            used = learned
+            used = learned = rng.permutation(n)[:subset] if n > MAX_ROWS else np.arange(n)
         else:
-            used = rng.permutation(len(y))[: self.conditioned]
-            learned = used[:SUBSET]
+            used = rng.permutation(n)[: n if n <= self.whole else self.conditioned]
+            learned = used[:subset]
         theta = self._best_theta(X[learned], y[learned], rng)
         return self.condition(X[used], y[used], theta)
 
@@ -213,7 +220,8 @@ class ExactGP:
         d = X.shape[1]
         n_starts = self.n_starts or (FEW_STARTS if d <= 3 else MANY_STARTS)
         starts = [start(d, rng, k) for k in range(n_starts)]
-        runs = [self._ascend(theta, X, y, self.short) for theta in starts]
+        first = slice(None if self.subset is None else SUBSET)
+        runs = [self._ascend(theta, X[first], y[first], self.short) for theta in starts]
         self._evidences = [-float(run.fun) for run in runs]
         best = min(runs, key=lambda run: float(run.fun))
         final = self._ascend(best.x, X, y, self.max_iter - self.short)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwf._types import Array
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 
 class Method(Protocol):
@@ -27,7 +27,7 @@ class Method(Protocol):
 class DistributionMethod(Method, Protocol):
     """A method whose predictive distributions are not all normal; it is scored by these."""
 
-    def predict_distribution(self, X: Array) -> StudentT: ...
+    def predict_distribution(self, X: Array) -> Predictive: ...
 
 
 @runtime_checkable
@@ -69,8 +69,10 @@ class Scaled(Generic[M]):
         return self._in_units(self.method.predict(self._inputs(X)))
 
     def facts(self) -> Mapping[str, object]:
-        """Those of the method, a noise variance in squared units of y."""
+        """Those of the method, a noise variance in squared units of y, and a budget of seconds."""
         facts = dict(self.method.facts())
+        if hasattr(self.method, "budget"):
+            facts["budget"] = self.method.budget
         noise = facts.get("noise_variance")
         if isinstance(noise, float):
             facts["noise_variance"] = noise * self._y_scale**2

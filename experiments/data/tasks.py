@@ -3,8 +3,8 @@
 A task is the name of a table, in which case :data:`SERIES` are split by :func:`splits.quarter` and
 all others by :func:`splits.random_tenth`, or the name with one of :data:`ENDINGS`. The tables of
 :data:`SIMULATED` are drawn anew for every split, from ``np.random.default_rng(1000 + index)``, and
-their noiseless values are known. Tasks on recordings, :data:`speech.PROBLEMS`, have splits of
-their own.
+their noiseless values are known. Tasks on recordings, :data:`speech.PROBLEMS`, and those with
+official splits, :data:`official.N_SPLITS`, have splits of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments.data import heaton, speech, splits
+from experiments.data import heaton, official, speech, splits
 from experiments.data.chirp import chirp_bursts
 from experiments.data.splits import HoldOut, Split
 from experiments.data.table import OPENML, Table, load
@@ -92,6 +92,11 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "stock_aerospace": "USD",
         "motion_cmu35": "degrees",
         "motion_cmu35-trials": "degrees",
+        "hla-boston": "1000 USD",
+        "hla-concrete": "MPa",
+        "hla-energy": "kWh/m²",
+        "hla-naval": "coefficient",
+        "hla-protein": "Å",
         **dict.fromkeys(speech.PROBLEMS, speech.UNIT),
     }
 )
@@ -164,6 +169,7 @@ KNOWN = frozenset(
         *TRIALS,
         *speech.PROBLEMS,
         *heaton.PROBLEMS,
+        *official.N_SPLITS,
     }
 )
 """The tables that suites may name; any other file in RWF_DATA is a table too."""
@@ -180,6 +186,11 @@ def unit(task: str) -> str | None:
     return UNITS.get(parts(task)[0])
 
 
+def has_split(task: str, index: int) -> bool:
+    """Whether a task has a split of that number: official splits are limited."""
+    return index < official.N_SPLITS.get(task, index + 1)
+
+
 def problem(task: str, index: int) -> tuple[Table, Split]:
     """The table of a task, and split number ``index`` of its rows."""
     name, ending = parts(task)
@@ -193,6 +204,10 @@ def problem(task: str, index: int) -> tuple[Table, Split]:
         return speech.problem(name, index)
     if name in heaton.PROBLEMS:
         return heaton.problem(name, index)
+    if name in official.N_SPLITS:
+        if ending:
+            raise ValueError(f"{name} has official splits: leave out {ending}.")
+        return official.problem(name, index)
     if name in SIMULATED:
         sample = SIMULATED[name].draw(np.random.default_rng(1000 + index))
         table = Table(name, sample.X, sample.y, sample.f)

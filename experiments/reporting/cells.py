@@ -28,16 +28,18 @@ class Measure:
         decimals: after the point; ``None`` for three significant digits of the best, in the units
             of the target.
         better: which mean is best; ``None`` marks nothing.
+        nominal: the best mean, if that is a nominal one.
     """
 
     field: str
     title: str
     decimals: int | None = None
     better: Literal["lower", "higher", "nominal"] | None = "lower"
+    nominal: float = 0.95
 
     def badness(self, mean: float) -> float:
         """What the best mean of a column has the least of."""
-        return {"higher": -mean, "nominal": abs(mean - 0.95)}.get(self.better or "", mean)
+        return {"higher": -mean, "nominal": abs(mean - self.nominal)}.get(self.better or "", mean)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -47,6 +49,12 @@ MEASURES: Mapping[str, Measure] = {
         Measure("crps", "CRPS, in the units of the target"),
         Measure("nll", "Negative log density, nats a row, in the units of the target", 3),
         Measure("coverage95", "Coverage of the 95 % interval", 3, "nominal"),
+        Measure("rmse_sd", "RMSE, in standard deviations of the target", 3),
+        Measure("nll_sd", "Negative log density, nats a row, of the standardised target", 3),
+        Measure("coverage50", "Coverage of the 50 % interval", 3, "nominal", 0.5),
+        Measure("coverage80", "Coverage of the 80 % interval", 3, "nominal", 0.8),
+        Measure("coverage99", "Coverage of the 99 % interval", 3, "nominal", 0.99),
+        Measure("largest_z", "Largest error, in the scales of its own distribution", 1, None),
         Measure("rmse_f", "RMSE against the function without noise, in the units of the target"),
         Measure("coverage95_f", "Coverage of the function by its 95 % interval", 3, "nominal"),
         Measure("width95", "Width of the 95 % interval, in the units of the target", better=None),
@@ -60,6 +68,16 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
+def value_of(row: Row, field: str) -> float | None:
+    """A field of a row, or a score in standard deviations of the training targets."""
+    if not field.endswith("_sd"):
+        return cast(float | None, row.get(field))
+    value, variance = row.get(field.removesuffix("_sd")), row.get("target_variance")
+    if not isinstance(value, float) or not isinstance(variance, float):
+        return None
+    return value - 0.5 * math.log(variance) if field == "nll_sd" else value / math.sqrt(variance)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One measure of one method on one task, over splits.
@@ -68,11 +86,13 @@ class Cell:
         by_split: the value of every split that succeeded, and has the field.
         errors: how many splits ended in which kind of error.
         unconverged: whether training had not converged on some split when its time was over.
+        stale: whether some row was made with an older default of this library.
     """
 
     by_split: Mapping[int, float]
     errors: Counter[str]
     unconverged: bool = False
+    stale: bool = False
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -94,10 +114,11 @@ class Cell:
 
 
 def cell_of(rows: Sequence[Row], field: str) -> Cell:
-    known = [row for row in rows if row["error"] is None and row.get(field) is not None]
-    values = {cast(int, row["split"]): cast(float, row[field]) for row in known}
+    known = [row for row in rows if row["error"] is None and value_of(row, field) is not None]
+    values = {cast(int, row["split"]): cast(float, value_of(row, field)) for row in known}
     errors = Counter(str(row["error"]).split(":")[0] for row in rows if row["error"] is not None)
-    return Cell(values, errors, any(_unconverged(row) for row in known))
+    unconverged = any(_unconverged(row) for row in known)
+    return Cell(values, errors, unconverged, any(row.get("stale") is True for row in known))
 
 
 def _unconverged(row: Row) -> bool:
@@ -164,6 +185,8 @@ def cell_text(cell: Cell, form: Format, n_splits: int, bold: bool) -> str:
         text = f"**{text}**"
     if cell.unconverged:
         text += " †"
+    if cell.stale:
+        text += " ‡"
     if len(cell.values) < n_splits:
         text += f" ({len(cell.values)} of {n_splits}{'; ' + reason if reason else ''})"
     return text

@@ -64,7 +64,7 @@ def readme_table(results: Path) -> str:
     if not all(rows.values()):
         return missing(load_suite("paper"))
     splits = {
-        plain_label(method): len(load_suite(name).splits_of(method))
+        plain_label(method): len(load_suite(name).splits_of(method, "airfoil"))
         for name, methods in sources.items()
         for method in methods
     }

@@ -12,6 +12,7 @@ from types import MappingProxyType
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "rwf": "**RWF (default)** ᵍ",
+        "rwf-alone": "RWF (no neighbour blend)",
         "rwf-plain": "RWF (ARD metric, no neighbour blend)",
         "rwf-nolog": "RWF (ARD metric, no neighbour blend, no log of skewed columns)",
         "rwf-independent": "RWF (random-features prior)",
@@ -40,6 +41,9 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "exact5k-se": "exact GP, squared exponential ⁵",
         "exact5k-matern12": "exact GP, Matérn-1/2 ⁵",
         "exact5k-matern32": "exact GP, Matérn-3/2 ⁵",
+        "exact10k-matern32": "exact GP, Matérn-3/2, all rows ⁱ",
+        "exact10k-matern32-logs": "exact GP, Matérn-3/2, all rows, logs ⁱ ʲ",
+        "kriging-logs": "kriging, 16 nearest rows, logs ⁶ ʲ",
         "kriging": "kriging, 16 nearest rows ⁶",
         "kriging-true": "kriging with the true kernel",
         "celerite-matern32": "Matérn-3/2 by celerite2 ⁹",
@@ -47,6 +51,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "linear-interpolation": "linear interpolation ⁸",
         "spline": "thin-plate spline ʰ",
         "svgp": "SVGP, Matérn-3/2 ᵃ",
+        "svgp-logs": "SVGP, Matérn-3/2, logs ᵃ ʲ",
         "sm": "spectral mixture, stationary ᵇ",
         "dgp": "deep GP, two layers ᶜ",
         "ns-gp": "NS-GP, length scales vary in space ᵈ",
@@ -62,6 +67,10 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "gpytorch-exact": "GPyTorch's ExactGP, 2000 rows",
         "xgpr": "xGPR, 4096 features",
         "boosting": "HistGradientBoosting ²",
+        "catboost": "CatBoost, 2000 rounds ᵏ",
+        "catboost-uncertainty": "CatBoost, 2000 rounds, mean and variance ᵏ",
+        "xgboost": "XGBoost, 2000 rounds ᵏ",
+        "quantile-forest": "quantile forest, 500 trees ᵏ",
         "visushrink-haar": "VisuShrink, Haar ⁴",
         "visushrink-sym8": "VisuShrink, sym8 ⁴",
         "ti-haar": "translation-invariant thresholding, Haar ⁴",
@@ -70,7 +79,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "constant": "constant",
     }
 )
-"""Labels of the methods in tables; :data:`NOTES` explain the marks ¹ to ⁹, ᵃ onwards, and †."""
+"""Labels of the methods in tables; :data:`NOTES` explain the marks ¹ to ⁹, ᵃ onwards, † and ‡."""
 
 NOTES = (
     "¹ ARD, with linear and constant terms; fitted to a random subset of 1000 training rows if "
@@ -112,11 +121,19 @@ NOTES = (
     "full matrix.",
     "ʰ The Green's functions of verde's Spline. Damping and one standard deviation for all rows "
     "from a tenth of the training rows.",
+    "ⁱ ARD, with linear and constant terms. Hyperparameters maximise the evidence of at most 2000 "
+    "training rows; the posterior uses all rows up to 10 000 of them, and 5000 of more.",
+    "ʲ Logarithms of skewed columns, as RWF uses them, where the method predicts a held-out tenth "
+    "of (at most 2000) training rows better with them.",
+    "ᵏ A tenth of the training rows stops the boosting, and scales standard deviations so that its "
+    "mean squared score is one. They are constant, learned by the loss RMSEWithUncertainty "
+    "(CatBoost), or half the distance of the quantiles at 16 and 84 % (forest).",
     "† Training had not converged on some split when its time was over.",
+    "‡ Some of these rows were made with an older default of this library.",
 )
 """Footnotes by their marks; a table is followed by those that it uses."""
 
 
 def plain_label(name: str) -> str:
     """The label of a method without Markdown and footnote marks."""
-    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰ ")
+    return LABELS[name].replace("**", "").rstrip("¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏ ")

@@ -117,7 +117,8 @@ def table(suite: Suite, rows: Sequence[Row], name: str, tasks: Sequence[str], fi
     columns = []
     for task in tasks:
         title = task_title(task, measure)
-        columns.append(column_of(of_task(rows, task), measure, names, title, _splits_of(suite)))
+        n_splits = _n_splits(suite, task)
+        columns.append(column_of(of_task(rows, task), measure, names, title, n_splits))
         beside = printed(name, task, field)
         columns += [Column(f"{task}, as printed", beside)] if beside else []
     return f"**{measure.title}**\n\n{markdown(names, columns)}"
@@ -270,5 +271,5 @@ def _seen(cell: Cell) -> str:
     return f"{cell.mean:.4g} | {len(cell.values)} | {min(cell.values):.4g}"
 
 
-def _splits_of(suite: Suite) -> Callable[[str], int]:
-    return lambda method: len(suite.splits_of(method))
+def _n_splits(suite: Suite, task: str) -> Callable[[str], int]:
+    return lambda method: len(suite.splits_of(method, task))

@@ -94,14 +94,16 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
         return missing(suite)
     measure = MEASURES[field]
 
-    def n_splits(method: str) -> int:
-        return len(suite.splits_of(method))
+    def n_splits(task: str) -> Callable[[str], int]:
+        return lambda method: len(suite.splits_of(method, task))
 
     axis = next((key for key, values in suite.grid.items() if len(values) > 1), None)
     if axis is None:
         names = present(rows, suite.all_methods)
         columns = [
-            column_of(of_task(rows, task), measure, names, task_title(task, measure), n_splits)
+            column_of(
+                of_task(rows, task), measure, names, task_title(task, measure), n_splits(task)
+            )
             for task in suite.tasks
         ]
         return f"**{measure.title}**\n\n{markdown(names, columns)}"
@@ -118,7 +120,8 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
         if suite.references:
             groups["default"] = [row for row in those if row["settings"] == {}]
         columns = [
-            column_of(group, measure, names, title, n_splits) for title, group in groups.items()
+            column_of(group, measure, names, title, n_splits(task))
+            for title, group in groups.items()
         ]
         parts.append(f"**{measure.title}: {task_title(task, measure)}**")
         parts.append(markdown(names, columns))

@@ -20,17 +20,32 @@ from experiments.baselines.nearest import Nearest
 from experiments.baselines.shrinkage import Rule, Shrinkage, translation_invariant, visushrink
 from experiments.baselines.sklearn_gp import SklearnGP
 from experiments.baselines.standardized import Method, Scaled, Standardized
+from experiments.baselines.trees import CatBoost, QuantileForest, XGBoost
 from experiments.baselines.trivial import Constant, Linear
+from experiments.baselines.with_logs import WithLogs
 from experiments.baselines.xgpr import XGPR
 from experiments.data.heaton import DEVIATION, LENGTH, NOISE
 from experiments.runner.regressors import OURS, Factory, Settings
 from experiments.runner.store import JSON
 
 
-def _exact(kernel: str, conditioned: int | None = None) -> Factory:
+def _exact(kernel: str, conditioned: int | None = None, **fixed: int) -> Factory:
     return lambda settings, seed: Standardized(
-        ExactGP(kernel, random_state=seed, conditioned=conditioned, **settings)
+        ExactGP(kernel, random_state=seed, **{"conditioned": conditioned, **fixed, **settings})
     )
+
+
+def _with_logs(factory: Factory) -> Factory:
+    """The same preprocessing for all: logarithms of skewed columns where a method gains."""
+    return lambda settings, seed: WithLogs(lambda: factory(settings, seed), seed)
+
+
+def _kriging(settings: Settings, seed: int) -> Method:
+    return Standardized(Kriging(random_state=seed, **settings))
+
+
+ALL_TO_10K = _exact("matern32", 5000, subset=2000, whole=10_000)
+"""All rows up to 10 000 of them, and 5000 of more."""
 
 
 def _kernel_map(kind: Kind, **fixed: int) -> Factory:
@@ -70,7 +85,10 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "exact5k-matern12": _exact("matern12", 5000),
         "exact5k-matern32": _exact("matern32", 5000),
         "celerite-matern32": lambda settings, seed: Standardized(CeleriteMatern32(**settings)),
-        "kriging": lambda settings, seed: Standardized(Kriging(random_state=seed, **settings)),
+        "exact10k-matern32": ALL_TO_10K,
+        "exact10k-matern32-logs": _with_logs(ALL_TO_10K),
+        "kriging": _kriging,
+        "kriging-logs": _with_logs(_kriging),
         "kriging-true": lambda settings, seed: TrueKriging(
             **{"deviation": DEVIATION, "length": LENGTH, "noise": NOISE, **settings}
         ),
@@ -80,6 +98,7 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         ),
         "spline": lambda settings, seed: Scaled(ThinPlateSpline(random_state=seed, **settings)),
         "svgp": _on_torch("svgp", "SVGP"),
+        "svgp-logs": _with_logs(_on_torch("svgp", "SVGP")),
         "sm": _on_torch("spectral_mixture", "SpectralMixture"),
         "dgp": _on_torch("deep_gp", "DeepGP"),
         "ns-gp": _on_torch("ns_gp", "NonStationaryGP"),
@@ -95,6 +114,12 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "gpytorch-exact": _on_torch("gpytorch_exact", "GPyTorchExact"),
         "xgpr": lambda settings, seed: Standardized(XGPR(random_state=seed, **settings)),
         "boosting": lambda settings, seed: Boosting(random_state=seed, **settings),
+        "catboost": lambda settings, seed: CatBoost(seed, **settings),
+        "catboost-uncertainty": lambda settings, seed: CatBoost(
+            seed, **{"uncertainty": True, **settings}
+        ),
+        "xgboost": lambda settings, seed: XGBoost(seed, **settings),
+        "quantile-forest": lambda settings, seed: QuantileForest(seed, **settings),
         "visushrink-haar": _shrinkage(visushrink, "haar"),
         "visushrink-sym8": _shrinkage(visushrink, "sym8"),
         "ti-haar": _shrinkage(translation_invariant, "haar"),

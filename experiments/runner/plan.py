@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import ROOT
+from experiments.data.tasks import has_split
+from experiments.runner.default import fresh, is_stale
 from experiments.runner.run import Run
 from experiments.runner.store import JSON, RESULTS, Row, read, results_file
 
@@ -48,9 +50,10 @@ class Suite:
     def all_methods(self) -> tuple[str, ...]:
         return (*self.methods, *self.references)
 
-    def splits_of(self, method: str) -> tuple[int, ...]:
-        """The splits that a method gets."""
-        return self.splits[: self.n_slow] if method in self.slow else self.splits
+    def splits_of(self, method: str, task: str) -> tuple[int, ...]:
+        """The splits of a task that a method gets."""
+        splits = tuple(split for split in self.splits if has_split(task, split))
+        return splits[: self.n_slow] if method in self.slow else splits
 
     def settings(self) -> list[dict[str, JSON]]:
         """Every combination of the grid: one empty set of settings if there is none."""
@@ -72,15 +75,21 @@ class Suite:
             for split in self.splits
             for task in chosen_tasks
             for settings, method in pairs
-            if method in chosen_methods and split in self.splits_of(method)
+            if method in chosen_methods and split in self.splits_of(method, task)
         ]
 
     def rows(self, directory: Path = RESULTS) -> list[Row]:
-        """The stored rows of the suite's runs, its own or other suites', in the order of runs."""
+        """The stored rows of the suite's runs, its own or other suites', in the order of runs.
+
+        Each says whether it is stale: one of ours, with another default than that of the results.
+        """
         found: dict[str, Row] = {}
         for name in (*self.also, self.name):
             found |= {str(row["key"]): row for row in read(results_file(name, directory))}
-        return [found[run.key] for run in self.runs() if run.key in found]
+        accepted, keys = fresh(directory), [run.key for run in self.runs()]
+        return [
+            {**found[key], "stale": is_stale(found[key], accepted)} for key in keys if key in found
+        ]
 
 
 def load_suite(name: str, directory: Path = SUITES) -> Suite:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.baselines.standardized import Method
 from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf._types import Array
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 Settings = Mapping[str, Any]  # checked by the constructors that take them
 Factory = Callable[[Settings, int], Method]
@@ -38,7 +38,7 @@ class Regressor:
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self.model.predict(X, return_std=True)
 
-    def predict_distribution(self, X: Array) -> StudentT:
+    def predict_distribution(self, X: Array) -> Predictive:
         return self.model.predict_distribution(X)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:
@@ -99,6 +99,7 @@ OURS: Mapping[str, Factory] = MappingProxyType(
     {
         "rwf": _method(RWFRegressor),
         "rwf-groups": _method(RWFRegressor, GroupRegressor),
+        "rwf-alone": _method(RWFRegressor, neighbors=None),
         "rwf-plain": _method(RWFRegressor, **PLAIN),
         "rwf-nolog": _method(RWFRegressor, log_skewed=False, **PLAIN),
         "rwf-independent": _method(RWFRegressor, prior="random_features"),

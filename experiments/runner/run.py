@@ -35,10 +35,12 @@ from rwf.diagnostics.metrics import (
     MeanStd,
     calibration_curve,
     constant_reference,
+    coverage,
     linear_reference,
     rmse,
 )
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 SCORES = {
     "rmse": METRICS["rmse"],
@@ -50,6 +52,9 @@ SCORES = {
 }
 """The metrics of a row under the names of its fields."""
 
+INTERVALS = {"coverage50": 0.5, "coverage80": 0.8, "coverage99": 0.99}
+"""Further coverages of central intervals, by the names of their fields."""
+
 SKILL_FIELDS = tuple(
     f"{name}_skill_{reference}" for reference in ("constant", "linear") for name in SKILLS
 )
@@ -58,7 +63,10 @@ FUNCTION_SCORES = ("rmse_f", "coverage95_f")
 
 COSTS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb")
 SIZES = ("n_train", "n_test", "n_inputs", "target_variance")
-MEASURED = (*SCORES, *FUNCTION_SCORES, *SKILL_FIELDS, "coverages", *COSTS, *SIZES, "facts")
+MEASURED = (
+    *SCORES, *INTERVALS, "largest_z", *FUNCTION_SCORES, *SKILL_FIELDS,
+    "coverages", *COSTS, *SIZES, "facts",
+)  # fmt: skip
 """The fields that a run measures; all are null where it failed."""
 
 
@@ -149,16 +157,22 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
 
 
-def predicted_by(method: Method, X: Array) -> StudentT:
+def predicted_by(method: Method, X: Array) -> Predictive:
     """Predictive distributions, which are normal unless the method has its own."""
     if isinstance(method, DistributionMethod):
         return method.predict_distribution(X)
     return StudentT.normal(*method.predict(X))
 
 
-def scores(y: Array, prediction: StudentT, references: Mapping[str, MeanStd]) -> Row:
-    """Every metric of a prediction, its skill over each reference, and its calibration curve."""
+def scores(y: Array, prediction: Predictive, references: Mapping[str, MeanStd]) -> Row:
+    """Every metric of a prediction, its skill over each reference, and its calibration curve.
+
+    The largest z is that of one row, in units of the scale of its own distribution.
+    """
     row: Row = {name: metric(y, prediction) for name, metric in SCORES.items()}
+    for name, level in INTERVALS.items():
+        row[name] = coverage(y, prediction, level=level)
+    row["largest_z"] = float(np.abs(prediction.standardized(y)).max())
     for label, reference in references.items():
         for name, skill in SKILLS.items():
             row[f"{name}_skill_{label}"] = skill(y, prediction, reference)

@@ -26,6 +26,7 @@ from scipy.linalg import blas
 
 import rwf
 from experiments import ROOT
+from experiments.runner.default import commit, fingerprint, is_stale
 from experiments.runner.run import Run, row_of
 from experiments.runner.store import JSON, Row, append
 from rwf.linalg.threads import cores, one_blas_thread
@@ -43,6 +44,8 @@ PACKAGES = {
     "sklearn": "scikit-learn",
     "torch": "torch",
     "gpytorch": "gpytorch",
+    "catboost": "catboost",
+    "xgboost": "xgboost",
 }
 """Whose versions rows record, under which names."""
 
@@ -70,6 +73,8 @@ class Conditions:
             "threads": self.threads,
             "dgemm_gflops": self.dgemm_gflops,
             "versions": versions(),
+            "commit": commit(),
+            "default": fingerprint(),
         }
 
 
@@ -95,15 +100,32 @@ def dgemm_gflops(size: int = 1200, repeats: int = 5) -> float:
 
 
 def pending(
-    runs: Sequence[Run], rows: Sequence[Row], *, retry_failed: bool = False, again: bool = False
+    runs: Sequence[Run],
+    rows: Sequence[Row],
+    *,
+    retry_failed: bool = False,
+    renew: bool = False,
+    again: bool = False,
 ) -> list[Run]:
-    """The runs to do: those without a row, and on demand those that failed, or all of them."""
-    errors = {row["key"]: row["error"] for row in rows}
-    return [
-        run
-        for run in runs
-        if again or run.key not in errors or (retry_failed and errors[run.key] is not None)
-    ]
+    """The runs to do: those without a row, and on demand others.
+
+    Args:
+        runs: all of them.
+        rows: those that are stored.
+        retry_failed: also the runs that failed.
+        renew: also those of our methods whose row was made with other sources.
+        again: all of them.
+    """
+    known = {row["key"]: row for row in rows}
+    now = (fingerprint(),) if renew else ()
+
+    def todo(run: Run) -> bool:
+        row = known.get(run.key)
+        if row is None or again:
+            return True
+        return (retry_failed and row["error"] is not None) or (renew and is_stale(row, now))
+
+    return [run for run in runs if todo(run)]
 
 
 def perform(

@@ -5,7 +5,15 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from rwf.diagnostics.plots import BLUE, error_by_atoms, predictive_band
+from rwf.diagnostics.plots import (
+    BLUE,
+    calibration,
+    error_by_atoms,
+    predicted_and_actual,
+    predictive_band,
+    standardized_residuals,
+    usual_range,
+)
 
 X = np.linspace(2.0, 5.0, 7)
 MEAN, STD = 3.0 + X**2, 0.5 * X
@@ -55,3 +63,37 @@ def test_errors_are_dots_under_lines_on_logarithmic_axes():
     assert_allclose(line(ax, "first").get_ydata(), bounds["first"])
     styles = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in bounds}
     assert len(styles) == 2
+
+
+def test_one_far_value_hardly_stretches_an_axis():
+    rng = np.random.default_rng(3)
+    y = rng.normal(20.0, 3.0, 400)
+    low, high = usual_range(np.append(y, 9000.0))
+    assert low < y.min()
+    assert y.max() < high < y.max() + 3 * 3.0
+    assert usual_range(np.array([4.0, 4.0])) == (3.0, 5.0)
+
+
+def test_points_beyond_the_axes_are_shown_at_their_edge_and_counted():
+    rng = np.random.default_rng(4)
+    mean = rng.uniform(5.0, 9.0, 100)
+    y = mean + 0.2 * rng.normal(size=100)
+    y[[3, 40]] = [700.0, -80.0]
+    for ax in (
+        predicted_and_actual(Figure().subplots(), y, mean),
+        standardized_residuals(Figure().subplots(), mean, (y - mean) / 0.2),
+    ):
+        edge = line(ax, "2 beyond the axes")
+        assert_allclose(edge.get_xdata(), mean[[3, 40]])
+        assert_allclose(edge.get_ydata(), ax.get_ylim()[::-1])
+        (inside,) = [each for each in ax.lines if each.get_marker() == "."]
+        assert len(inside.get_xdata()) == 98
+
+
+def test_the_band_of_chance_is_two_binomial_deviations():
+    levels = np.array([0.5, 0.9])
+    ax = calibration(Figure().subplots(), levels, levels, 100)
+    (band,) = ax.collections
+    corners = band.get_paths()[0].vertices
+    heights = corners[np.isclose(corners[:, 0], 0.9), 1]
+    assert_allclose([heights.min(), heights.max()], 0.9 + np.array([-2, 2]) * np.sqrt(0.09 / 100))

@@ -111,3 +111,15 @@ def test_figures_show_bars_with_errors_and_bands():
 def test_what_has_no_indices_is_refused(f, advice):
     with pytest.raises(ValueError, match=advice):
         feature_importance(Known(f), uniform())
+
+
+def test_dependence_on_columns_that_are_set_together():
+    class Linear:
+        def predict_combination(self, X, weights):
+            return weights @ (X @ [2.0, 5.0, -3.0]), np.zeros(len(weights))
+
+    X = uniform(80)
+    found = partial_dependence(Linear(), X, [0, 2], values=np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert_allclose(found.mean, np.array([2.0, -3.0]) + 5.0 * X[:, 1].mean())
+    with pytest.raises(ValueError, match="set together"):
+        partial_dependence(Linear(), X, [0, 2])

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from rwf.data.rows import Block
 from rwf.features import ConstantFamily, FourierFamily, LinearFamily, Stack
-from rwf.inference.empirical_bayes import Variances, empirical_bayes
+from rwf.inference.empirical_bayes import Variances, average_information, empirical_bayes
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import accumulate, accumulate_root
 
@@ -63,3 +63,26 @@ def test_parameters_at_their_bounds_are_named(rng):
     silent = Block(rows.X, np.zeros_like(rows.y), rows.weights)
     fits = empirical_bayes(accumulate(features, [silent], 1), 0, features.groups, START)
     assert "noise variance at its lower bound" in fits.at_bounds
+
+
+def test_the_average_information_is_the_mean_of_the_observed_and_the_expected(rng):
+    features, rows = problem(rng, n=80)
+    v, groups = np.log([0.2, 3.0, 0.7, 0.4]), features.groups
+    Z, y = features(rows.X), rows.y[:, 0]
+    prior_variances = np.exp(v[1:])[groups]
+    posterior = accumulate(features, [rows], 1).posterior(0, prior_variances, 0.2)
+    parts = [0.2 * np.eye(80)]
+    parts += [(Z * prior_variances * (groups == g)) @ Z.T for g in range(3)]
+    inverse = np.linalg.inv(sum(parts))
+    slopes = [inverse @ part for part in parts]  # K⁻¹ ∂K/∂log
+    quadratic = [[y @ a @ b @ inverse @ y for b in slopes] for a in slopes]
+    trace = 0.5 * np.array([[np.trace(a @ b) for b in slopes] for a in slopes])
+    observed, expected = quadratic - trace, trace  # but for first derivatives, of mean zero
+    found = average_information(posterior, groups, 3)
+    assert_allclose(found, 0.5 * (observed + expected), rtol=1e-7, atol=1e-9)
+
+
+def test_a_few_steps_suffice(rng):
+    features, rows = problem(rng)
+    fits = empirical_bayes(accumulate(features, [rows], 1), 0, features.groups, START)
+    assert fits.evaluations <= 10

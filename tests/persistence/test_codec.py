@@ -16,17 +16,10 @@ from rwf._types import Array, BoolArray, IntArray
 from rwf.data.stream import Entry
 from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.fit.pipeline import FitState
-from rwf.persistence.codec import (
-    SCALARS,
-    Decoder,
-    Encoder,
-    Mismatch,
-    Registry,
-    _check_array,
-    require,
-)
+from rwf.persistence.codec import SCALARS, Decoder, Encoder, Mismatch, _check_array
 from rwf.persistence.estimators import FittedAttributes, TableAttributes
 from rwf.persistence.records import CHECKPOINT, MODEL_FILE
+from rwf.persistence.registry import Registry, require
 
 
 class Shape:

@@ -1,4 +1,4 @@
-"""Fields at many places given rows: against dense conditioning, and one factor for all uses."""
+"""Fields at many places given rows: against dense conditioning, and one map for all uses."""
 
 from __future__ import annotations
 
@@ -52,34 +52,59 @@ def test_variances_given_the_rows_are_those_of_dense_conditioning(around_a_gap):
     assert_allclose(field.variances, np.diag(C), rtol=1e-6)
 
 
-def test_with_all_earlier_places_the_covariance_is_exact(around_a_gap, monkeypatch):
+def test_few_places_have_the_covariance_of_dense_conditioning(around_a_gap):
     kriging, places, every, C = around_a_gap
-    monkeypatch.setattr(conditional, "EARLIER", len(places))
-    field = ConditionalField.at(kriging, places, every)
-    AL = field.transposed(np.eye(len(places)))
-    assert_allclose(AL @ AL.T, correlations(C), atol=1e-6)
+    B = ConditionalField.at(kriging, places, every).transposed(np.eye(len(places)))
+    assert_allclose(B @ B.T, correlations(C), atol=1e-8)
 
 
-def test_with_few_earlier_places_it_is_close_and_variances_are_one(around_a_gap):
-    kriging, places, every, C = around_a_gap
-    AL = ConditionalField.at(kriging, places, every).transposed(np.eye(len(places)))
-    assert_allclose(np.diag(AL @ AL.T), 1.0, rtol=1e-10)
-    assert_allclose(AL @ AL.T, correlations(C), atol=0.05)
-
-
-def test_draws_and_combinations_use_the_same_factor(around_a_gap):
+def test_the_errors_of_kriging_from_few_rows_have_their_own_covariance(around_a_gap):
+    """Places that take different rows: e = f - Wy, of which dense algebra gives the covariance."""
     kriging, places, every, _ = around_a_gap
-    field, n = ConditionalField.at(kriging, places, every), len(places)
-    assert_allclose(field.times(np.eye(n)), field.transposed(np.eye(n)), atol=1e-12)
+    kernel, X = kriging.kernel, kriging.X
+    rows = every[:, :9].copy()
+    rows[::2] = every[::2, 3:12]
+    rows[5, 4:] = -1
+    W = np.zeros((len(places), len(X)))
+    for i, some in enumerate(rows):
+        its = some[some >= 0]
+        K = covariance(kernel, X[its], X[its]) + kernel.nugget * np.eye(len(its))
+        W[i, its] = np.linalg.solve(K, covariance(kernel, X[its], places[i : i + 1]))[:, 0]
+    T, both = np.hstack([-W, np.eye(len(places))]), np.vstack([X, places])
+    C = T @ covariance(kernel, both, both) @ T.T + kernel.nugget * W @ W.T
+    field = ConditionalField.at(kriging, places, rows)
+    B = field.transposed(np.eye(len(places)))
+    assert_allclose(field.variances, np.diag(C), rtol=1e-8)
+    assert_allclose(B @ B.T, correlations(C), atol=1e-8)
+
+
+def test_many_places_have_the_variance_of_kriging_wherever_their_rows_are(
+    around_a_gap, monkeypatch
+):
+    """As many places beyond those of the dense factor as a large map has, in proportion."""
+    kriging, places, every, C = around_a_gap
+    monkeypatch.setattr(conditional, "EXACT", 20)
+    for rows in (every, kriging.predict(places).chosen, every[:, :9]):
+        B = ConditionalField.at(kriging, places, rows).transposed(np.eye(len(places)))
+        assert_allclose(np.diag(B @ B.T), 1.0, atol=0.03)
+        if rows is every:
+            assert_allclose(B @ B.T, correlations(C), atol=0.05)
+
+
+def test_draws_and_combinations_are_one_map(around_a_gap, monkeypatch):
+    kriging, places, every, _ = around_a_gap
+    for exact in (2000, 20):
+        monkeypatch.setattr(conditional, "EXACT", exact)
+        field = ConditionalField.at(kriging, places, every)
+        B = field.transposed(np.eye(len(places)))
+        assert_allclose(field.times(np.eye(field.n_inputs)), B, atol=1e-12)
 
 
 def test_the_variogram_of_ten_draws_is_that_of_the_dense_posterior(around_a_gap):
     """Mean squared differences of neighbors, within five standard errors."""
     kriging, places, every, C = around_a_gap
     R = correlations(C)
-    drawn = ConditionalField.at(kriging, places, every).times(
-        np.random.default_rng(0).normal(size=(len(places), 10))
-    )
+    drawn = ConditionalField.at(kriging, places, every).draw(10, np.random.default_rng(0))
     for lag in (1, 2, 4):
         i = np.array([k for k in range(len(places)) if k % 9 + lag < 9])
         D = np.eye(len(places))[i] - np.eye(len(places))[i + lag]

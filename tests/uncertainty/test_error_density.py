@@ -67,7 +67,8 @@ def test_without_place_the_density_is_the_same_for_all_rows(rng):
     factor, dof = learn(rows, rng, local=False)(
         rows.X, rows.mean, rows.variance, rows.function_variance, rows.support
     )
-    inside = rows.function_variance <= np.quantile(rows.function_variance, 0.98)
+    low, high = np.quantile(rows.variance, [0.02, 0.98])
+    inside = (rows.variance >= low) & (rows.variance <= high)
     assert_allclose(factor[inside], factor[0])
     assert_allclose(dof, dof[0])
 
@@ -76,6 +77,12 @@ def test_without_place_the_density_is_the_same_for_all_rows(rng):
 def test_the_tails_follow_the_errors(dof, rng):
     found = learn(scored(rng, 2000, SCALES["same"], dof), rng, local=False)
     assert found.dof == (HEAVIEST if dof == 3.0 else LIGHTEST)
+
+
+def test_a_few_rows_do_not_tell_of_light_tails(rng):
+    few, many = (scored(rng, n, SCALES["same"], dof=200.0) for n in (100, 2000))
+    assert learn(few, rng, local=False).dof <= 4.0
+    assert learn(many, rng, local=False).dof == LIGHTEST
 
 
 def test_even_errors_have_an_even_scale(rng):
@@ -102,6 +109,19 @@ def test_in_gaps_the_variance_is_at_least_the_model_s(rng):
     assert (among < 0.2).all()
     assert (unknown > 0.9).all()
     assert (alone > 0.99).all()
+
+
+@pytest.mark.parametrize("kind", ["same", "variance"])
+def test_smaller_variances_than_errors_tell_of_count_as_the_smallest_seen(kind, rng):
+    rows = scored(rng, 500, SCALES[kind])
+    density = learn(rows, rng)
+    low, tiny = (replace(rows, variance=np.full(500, v)) for v in (density.least, 1e-12))
+    a, b = predicted(density, low), predicted(density, tiny)
+    assert_allclose(b.scale, a.scale, rtol=1e-9)
+    assert_array_equal(b.dof, a.dof)
+    assert (rows.variance < density.least).mean() == pytest.approx(0.01, abs=2e-3)
+    more = predicted(density, replace(rows, variance=np.full(500, 2.0 * density.least)))
+    assert (more.scale > 1.2 * a.scale).all()
 
 
 def test_weights_count_rows(rng):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,16 @@ from scipy.stats import kstest
 
 from rwf.features import RidgeFamily, WaveletFamily
 from rwf.wavelets import MexicanHat, Morlet
-from rwf.wavelets.measure import SHIFTS, Box, Hull, Measure, Rows, as_shifts, stratified
+from rwf.wavelets.measure import (
+    SHIFTS,
+    Box,
+    Hull,
+    Measure,
+    Rows,
+    _hull_simplices,
+    as_shifts,
+    stratified,
+)
 
 FIVE_SIGMA = 5.7e-7
 """The two-sided tail of a Gaussian beyond five standard deviations."""
@@ -105,15 +116,64 @@ def test_the_hull_contains_its_draws(d, rng):
     assert not in_hull(X.max(axis=0) + 0.1, X)  # the test can fail
 
 
-@DIMENSIONS
-def test_the_hull_is_centred_on_the_data_and_is_not_the_data(d, rng):
-    X, m = rows(12, d, rng), 6000
-    t = Hull()(X, m, rng)
-    assert np.all(np.abs(t.mean(axis=0) - X.mean(axis=0)) < 5 * t.std(axis=0) / np.sqrt(m))
-    # A flat Dirichlet vector of c = d + 1 weights has E Σw² = 2/(c + 1): the variance shrinks.
-    shrunk = 2 / (d + 2) * X.var(axis=0)
-    spread = (t - X.mean(axis=0)) ** 2
-    assert np.all(np.abs(spread.mean(axis=0) - shrunk) < 5 * spread.std(axis=0) / np.sqrt(m))
+def cross_polytope(d):
+    """±2e_j: {Σ|t_j| <= 2} has E t_j² = 4·2/((d + 1)(d + 2)) and volume 4^d/d!."""
+    return (
+        np.vstack([2 * np.eye(d), -2 * np.eye(d)]),
+        8 / ((d + 1) * (d + 2)),
+        4.0**d / factorial(d),
+    )
+
+
+def simplex(d):
+    """The origin and 3e_j: a coordinate is 3·Beta(1, d), and the volume 3^d/d!."""
+    return np.vstack([np.zeros(d), 3 * np.eye(d)]), 18 / ((d + 1) * (d + 2)), 3.0**d / factorial(d)
+
+
+def cube(d):
+    """{0, 5}^d with rows inside, which are no corners: E t_j² = 25/3, and the volume is 5^d."""
+    corners = 5.0 * np.array([[i >> j & 1 for j in range(d)] for i in range(2**d)])
+    return np.vstack([corners, np.full((3, d), 1.5), corners[:2]]), 25 / 3, 5.0**d
+
+
+@pytest.mark.parametrize(
+    "shape, d",
+    [(s, d) for s in (cross_polytope, simplex, cube) for d in (2, 5, 8) if (s, d) != (cube, 8)],
+)
+def test_the_hull_is_uniform_on_bodies_of_known_volume_and_moments(shape, d, rng):
+    X, second, volume = shape(d)
+    unique = np.unique(X, axis=0)
+    corners = _hull_simplices(unique - unique.mean(axis=0))
+    volumes = np.abs(np.linalg.det(corners[:, 1:])) / factorial(d)
+    assert_allclose(volumes.sum(), volume, rtol=1e-10)
+    m = 20_000
+    t = Hull()(rng.permutation(X), m, rng)
+    squares = t**2
+    assert np.all(np.abs(squares.mean(axis=0) - second) < 5 * squares.std(axis=0) / np.sqrt(m))
+    shrunk = 0.5 ** (1 / d)  # the body shrunk to its mean by this factor has half of the volume
+    center = t.mean(axis=0)
+    inside = [in_hull(point, center + shrunk * (unique - center)) for point in t[:150]]
+    assert abs(np.mean(inside) - 0.5) < 5 * 0.5 / np.sqrt(150)
+
+
+def test_the_hull_of_rows_in_a_plane_is_that_plane(rng):
+    plane = rng.normal(size=(2, 4))
+    square = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+    t = Hull()(3.0 + square @ plane, 4000, rng)
+    places, residual, *_ = np.linalg.lstsq(plane.T, (t - 3.0).T, rcond=None)
+    assert np.all(residual < 1e-20)
+    assert places.min() > -1e-9
+    assert places.max() < 2 + 1e-9
+    for coordinate in places:
+        assert kstest(coordinate / 2, "uniform").pvalue > FIVE_SIGMA
+
+
+@pytest.mark.parametrize("n, d", [(300, 8), (20, 9)])
+def test_a_hull_of_too_many_faces_is_refused_with_the_remedy(n, d, rng):
+    with pytest.raises(ValueError, match=rf"hull of {n} rows in {d} columns .* 'data' or 'box'"):
+        Hull()(rng.normal(size=(n, d)), 5, rng)
+    flat = np.column_stack([rng.normal(size=(20, 3)), np.full((20, 6), 2.0)])
+    assert Hull()(flat, 5, rng).shape == (5, 9)  # columns that do not vary are not counted
 
 
 @pytest.mark.parametrize("sampler", SHIFTS.values(), ids=SHIFTS.keys())

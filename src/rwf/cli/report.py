@@ -18,12 +18,12 @@ def report(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML file with the scores, figures and parts of a model; it needs no network."""
+    """Write an HTML file about a model: a verdict, figures and scores; it needs no network."""
     check_input(data)
     check_output(out, force=force, inputs=[model, data])
     from rwf.diagnostics.report import write_report
 
     with warnings_shown():
         page = write_report(load_model(model), data, out, title=model.name)
-    answer = {"out": str(out), "rows": page.n_rows, "scores": page.scores}
-    print_result(as_json, answer, f"{page.n_rows:,} rows. Report: {out}")
+    answer = {"out": str(out), "rows": page.n_rows, "scores": page.scores, "verdict": page.verdict}
+    print_result(as_json, answer, *page.verdict, f"{page.n_rows:,} rows. Report: {out}")

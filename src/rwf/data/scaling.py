@@ -2,7 +2,8 @@
 
 With one length-scale per column (ARD) every column is standardised, and strongly skewed ones are
 replaced by their logarithms. Without, all columns are divided by the one largest span, so that
-distances keep their meaning, as for coordinates on a map.
+distances keep their meaning, as for coordinates on a map. Targets may be transformed before they
+are standardised, :mod:`rwf.data.target_transform`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from rwf._types import Array, BoolArray, IntArray
 from rwf.data.rows import Block
+from rwf.data.target_transform import Bend, TargetTransform
 
 CONSTANT = 1e-13  # a column whose span is below this fraction of its largest magnitude is constant
 FAR = 1e30  # largest distance of a row in standardised units, so that squares stay finite
@@ -97,15 +99,24 @@ class Standardizer:
     X: Affine  # constant columns are dropped after it
     y: Affine
     logarithm: Logarithm | None = None  # of skewed inputs
+    transform: TargetTransform | None = None  # of targets, before y
 
     @classmethod
-    def learn(cls, rows: Block, *, ard: bool, log_skewed: bool = False) -> Self:
+    def learn(
+        cls, rows: Block, *, ard: bool, log_skewed: bool = False, bends: tuple[Bend, ...] = ()
+    ) -> Self:
+        """Units of some rows, whose outputs get these transforms."""
         _refuse_beyond(LARGEST_INPUT, rows.X, "inputs", "differences")
         _refuse_beyond(LARGEST_TARGET, rows.y, "targets", "squares")
         X = Affine.learn(rows.X, rows.weights, common_scale=not ard)
-        y = Affine.learn(rows.y, rows.weights, least=SMALLEST_SPAN)
+        transform = TargetTransform.learn(bends, rows.y) if any(bends) else None
+        targets = rows.y
+        if transform is not None:
+            transform.require_inside(targets)
+            targets = transform(targets)
+        y = Affine.learn(targets, rows.weights, least=SMALLEST_SPAN)
         logarithm = Logarithm.learn(X(rows.X), rows.weights) if log_skewed and ard else None
-        return cls(X, y, logarithm)
+        return cls(X, y, logarithm, transform)
 
     @property
     def columns(self) -> IntArray:
@@ -122,8 +133,12 @@ class Standardizer:
 
     def rows(self, rows: Block) -> Block:
         """Rows in standardised units; targets beyond :data:`FAR` are refused."""
+        targets = rows.y
+        if self.transform is not None:
+            self.transform.require_inside(targets)
+            targets = self.transform(targets)
         with np.errstate(over="ignore"):
-            y = self.y(rows.y)
+            y = self.y(targets)
         if np.abs(y).max(initial=0.0) > FAR:
             row, column = np.unravel_index(int(np.abs(y).argmax()), y.shape)
             raise ValueError(
@@ -140,6 +155,18 @@ class Standardizer:
         if self.logarithm is not None:
             unit = self.logarithm.inverse(unit)
         return self.X.inverse(unit)
+
+    def original_targets(self, y: Array) -> Array:
+        """Targets, shape (…, k), of values in standardised units."""
+        targets = self.y.inverse(y)
+        return targets if self.transform is None else self.transform.inverse(targets)
+
+    def log_slope(self, y: Array) -> Array:
+        """log du/dy of u in standardised units, summed over outputs, at targets, shape (n, k)."""
+        slopes = np.full(len(y), -float(np.log(self.y.scale).sum()))
+        return (
+            slopes if self.transform is None else slopes + self.transform.log_slope(y).sum(axis=1)
+        )
 
 
 def _refuse_beyond(most: float, values: Array, what: str, overflow: str) -> None:

@@ -86,9 +86,8 @@ class Inspection:
 
 
 def _importance(model: TableRegressor, rows: Array) -> dict[str, dict[str, float]]:
-    ends = np.cumsum([0, *(len(column.names) for column in model.schema_.columns)]).tolist()
-    parts = [range(a, b) for a, b in pairwise(ends)]
-    found = feature_importance(_Rows(model), rows, columns=parts)
+    parts = encoded_parts(model)
+    found = feature_importance(EncodedModel(model), rows, columns=parts)
     numbers = [array.tolist() for array in vars(found).values()]
     return {
         column.name: dict(zip(vars(found), own, strict=True))
@@ -96,14 +95,25 @@ def _importance(model: TableRegressor, rows: Array) -> dict[str, dict[str, float
     }
 
 
+def encoded_parts(model: TableRegressor) -> list[range]:
+    """Where the columns of a table are among the encoded columns."""
+    ends = np.cumsum([0, *(len(column.names) for column in model.schema_.columns)]).tolist()
+    return [range(a, b) for a, b in pairwise(ends)]
+
+
 @dataclass(frozen=True)
-class _Rows:
-    """A model of a table that predicts rows of numbers."""
+class EncodedModel:
+    """A model of a table that predicts encoded rows."""
 
     model: TableRegressor
 
     def predict(self, X: Array) -> Array:
         return self.model.predict_rows(X).mean
+
+    def predict_combination(self, X: Array, weights: Array) -> tuple[Array, Array]:
+        """Means and standard deviations of linear combinations of f."""
+        mean, covariance = self.model.combine_rows(X, weights)
+        return mean[:, 0], np.sqrt(np.einsum("iik->ik", covariance))[:, 0]
 
 
 def _changed(model: TableRegressor) -> dict[str, str]:

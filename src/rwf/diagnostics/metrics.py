@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike
 
 from rwf._types import Array
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 LEVEL = 0.95  # the nominal coverage of the intervals in METRICS
 LEVELS = tuple(k / 20 for k in range(1, 20))  # nominal coverages that calibration_error compares
 MeanStd = tuple[Array, Array]  # predictive means and standard deviations
-Predicted = StudentT | MeanStd | tuple[ArrayLike, ArrayLike]
+Predicted = Predictive | MeanStd | tuple[ArrayLike, ArrayLike]
 """Predictive distributions, or means and standard deviations of normal ones."""
 
 
@@ -31,16 +32,16 @@ class Metric:
 
     name: str  # as printed in tables
     better: Literal["lower", "higher", "nominal"]  # nominal: close to LEVEL
-    function: Callable[[Array, StudentT], float]  # a mean over rows
+    function: Callable[[Array, Predictive], float]  # a mean over rows
 
     def __call__(
-        self, y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None
+        self, y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None
     ) -> float:
         return self.function(*_compared(y, mean, std))
 
     def of(self, y: ArrayLike, prediction: Predicted) -> float:
         """The score of a distribution, or of a pair of means and standard deviations."""
-        return self(y, prediction) if isinstance(prediction, StudentT) else self(y, *prediction)
+        return self(y, prediction) if isinstance(prediction, Predictive) else self(y, *prediction)
 
 
 def rmse(y: ArrayLike, mean: ArrayLike) -> float:
@@ -49,7 +50,7 @@ def rmse(y: ArrayLike, mean: ArrayLike) -> float:
     return float(np.sqrt(np.mean((y - mean) ** 2)))
 
 
-def crps(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> float:
+def crps(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> float:
     r"""Continuous ranked probability score, in closed form; that of N(μ, σ²) is
 
     .. math::
@@ -61,13 +62,13 @@ def crps(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None)
     return float(np.mean(p.crps(y)))
 
 
-def nll(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> float:
+def nll(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> float:
     r"""Negative log predictive density, of normals :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
     y, p = _compared(y, mean, std)
     return float(-np.mean(p.logpdf(y)))
 
 
-def pit(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) -> Array:
+def pit(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> Array:
     """F(y) of every row, the probability integral transform: uniform if predictions are right."""
     y, p = _compared(y, mean, std)
     return p.cdf(y)
@@ -75,7 +76,7 @@ def pit(y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None = None) 
 
 def coverage(
     y: ArrayLike,
-    mean: ArrayLike | StudentT,
+    mean: ArrayLike | Predictive,
     std: ArrayLike | None = None,
     level: float = LEVEL,
 ) -> float:
@@ -87,9 +88,9 @@ def coverage(
     return float(calibration_curve(y, mean, std, (level,))[0])
 
 
-def interval_width(std: ArrayLike | StudentT, level: float = LEVEL) -> float:
+def interval_width(std: ArrayLike | Predictive, level: float = LEVEL) -> float:
     """Mean width of the central intervals that :func:`coverage` counts."""
-    if isinstance(std, StudentT):
+    if isinstance(std, Predictive):
         _, p = _compared(std.mean, std, None)
     else:
         _, p = _compared(np.zeros_like(std), np.zeros_like(std), std)
@@ -99,7 +100,7 @@ def interval_width(std: ArrayLike | StudentT, level: float = LEVEL) -> float:
 
 def calibration_curve(
     y: ArrayLike,
-    mean: ArrayLike | StudentT,
+    mean: ArrayLike | Predictive,
     std: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> Array:
@@ -110,7 +111,7 @@ def calibration_curve(
 
 def calibration_error(
     y: ArrayLike,
-    mean: ArrayLike | StudentT,
+    mean: ArrayLike | Predictive,
     std: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> float:
@@ -226,13 +227,13 @@ def least_squares(A: Array, y: Array, weights: Array, X: Array) -> MeanStd | Non
 
 
 def _compared(
-    y: ArrayLike, mean: ArrayLike | StudentT, std: ArrayLike | None
-) -> tuple[Array, StudentT]:
+    y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None
+) -> tuple[Array, Predictive]:
     """Targets and predictive distributions, checked."""
-    if isinstance(mean, StudentT):
+    if isinstance(mean, Predictive):
         if std is not None:
             raise ValueError("a distribution has its own std. Pass it alone.")
-        y, *_ = _aligned(y=y, mean=mean.mean, scale=mean.scale)
+        y, *_ = _aligned(y=y, mean=mean.mean, std=mean.std)
         return y, mean
     if std is None:
         raise ValueError("std is missing. Pass means and standard deviations, or a distribution.")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rwf._types import Array
-from rwf.data.rows import Block, joined
+from rwf.data.rows import Block
 from rwf.diagnostics.metrics import LEVEL, least_squares
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 
 @dataclass(frozen=True)
@@ -22,16 +23,24 @@ class Score:
     coverage: float  # share of rows in their central 95 % intervals
 
     @classmethod
-    def of(cls, y: Array, p: StudentT, weights: Array) -> Score:
-        density, inside = float("nan"), np.abs(y - p.mean) <= 0
-        if (p.scale > 0).all():
-            density = float(np.average(-p.logpdf(y), weights=weights))
-            inside = np.abs(p.cdf(y) - 0.5) <= LEVEL / 2
+    def of(cls, rows: Sequence[Block], predictions: Sequence[Predictive]) -> Score:
+        """The score over several blocks of rows, of one output."""
+        parts = [_by_row(r.y[:, 0], p) for r, p in zip(rows, predictions, strict=True)]
+        squares, densities, inside = np.concatenate(parts, axis=1)
+        weights = np.concatenate([r.weights for r in rows])
         return cls(
-            float(np.sqrt(np.average((y - p.mean) ** 2, weights=weights))),
-            density,
+            float(np.sqrt(np.average(squares, weights=weights))),
+            float(np.average(densities, weights=weights)),
             float(np.average(inside, weights=weights)),
         )
+
+
+def _by_row(y: Array, p: Predictive) -> Array:
+    """Squared error, negative log density and coverage of every row, shape (3, n)."""
+    squares, densities, inside = (y - p.mean) ** 2, np.full_like(y, np.nan), y == p.mean
+    if (p.std > 0).all():
+        densities, inside = -p.logpdf(y), np.abs(p.cdf(y) - 0.5) <= LEVEL / 2
+    return np.stack([squares, densities, inside])
 
 
 @dataclass(frozen=True)
@@ -57,27 +66,24 @@ class Round:
 
     known: Block
     held: Block
-    prediction: StudentT
+    prediction: Predictive
 
 
 def compare(method: str, rounds: Iterable[Round]) -> Scores:
     """The scores over the rows of all rounds."""
     rounds = [*rounds]
-    rows = joined([_no_inputs(r.held) for r in rounds])
-    if not rows.weights.any():
+    rows = [r.held for r in rounds]
+    if not any(held.weights.any() for held in rows):
         raise ValueError("all held-out rows have weight zero: give some a positive weight.")
-
-    def score(predictions: Sequence[StudentT]) -> Score:
-        return Score.of(rows.y[:, 0], StudentT.joined(predictions), rows.weights)
 
     lines = [linear_prediction(r.known, r.held.X) for r in rounds]
     constants = [linear_prediction(_no_inputs(r.known), r.held.X[:, :0]) for r in rounds]
     return Scores(
         method,
-        len(rows),
-        score([r.prediction for r in rounds]),
-        score([constant for constant in constants if constant is not None]),
-        score([line for line in lines if line is not None]) if None not in lines else None,
+        sum(len(held) for held in rows),
+        Score.of(rows, [r.prediction for r in rounds]),
+        Score.of(rows, [constant for constant in constants if constant is not None]),
+        Score.of(rows, [line for line in lines if line is not None]) if None not in lines else None,
     )
 
 

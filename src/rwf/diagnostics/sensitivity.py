@@ -110,7 +110,7 @@ def _ratio(part: Array, whole: Array) -> tuple[float, float]:
 def partial_dependence(
     model: CombiningPredictor,
     X: Array,
-    column: int,
+    column: int | Sequence[int],
     *,
     values: Array | None = None,
     random_state: int = 0,
@@ -120,18 +120,26 @@ def partial_dependence(
     Args:
         model: fitted, with one output.
         X: rows over which f is averaged, shape (n, d); some of them are drawn if there are many.
-        column: its number.
-        values: that it is set to; ``None`` for 25 between its 1 % and 99 % quantiles.
+        column: its number; or the numbers of columns that are set together, such as those of one
+            category.
+        values: that it is set to, shape (m,), or (m, columns) for several; ``None`` for 25 between
+            the 1 % and 99 % quantiles of a single column.
         random_state: seed of the draw of rows.
     """
     X = np.asarray(X, dtype=np.float64)
+    columns = [column] if isinstance(column, int) else [*column]
     if values is None:
-        low, high = np.quantile(X[:, column], [0.01, 0.99]).tolist()
+        if len(columns) > 1:
+            raise ValueError(
+                f"columns {columns} are set together: give values, shape (m, columns)."
+            )
+        low, high = np.quantile(X[:, columns[0]], [0.01, 0.99]).tolist()
         values = np.linspace(low, high, PLACES)
+    values = np.asarray(values, dtype=np.float64)
     rng = np.random.default_rng(random_state)
     rows = X[rng.permutation(len(X))[:BACKGROUND]]
     places = np.tile(rows, (len(values), 1))
-    places[:, column] = np.repeat(values, len(rows))
+    places[:, columns] = np.repeat(values.reshape(len(values), -1), len(rows), axis=0)
     weights = np.repeat(np.eye(len(values)), len(rows), axis=1) / len(rows)
     mean, std = model.predict_combination(places, weights)
-    return Dependence(np.asarray(values, dtype=np.float64), mean, std)
+    return Dependence(values, mean, std)

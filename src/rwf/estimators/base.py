@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -63,6 +63,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "noise": (lambda value: value in NOISE_MODELS, f"one of {', '.join(map(repr, NOISE_MODELS))}"),
     "calibration": one_of("local", "global", None),
     "log_skewed": (lambda value: value in (True, False), "True or False"),
+    "target_transform": one_of("auto", "log", "sqrt", None),
     "n_restarts": (
         lambda value: value is None or is_count(value, 0),
         "an integer of at least 0, or None for the prior's default",
@@ -88,6 +89,7 @@ class FeatureRegressor(Summarized, UnlearningRegressor):
     noise: str
     calibration: CalibrationMode
     log_skewed: bool
+    target_transform: Literal["auto", "log", "sqrt"] | None = None
     max_iter: int | None
     n_restarts: int | None
     random_state: RandomState
@@ -212,9 +214,9 @@ class FeatureRegressor(Summarized, UnlearningRegressor):
         block, labels = grouping.on(block)
         model, report = fit(block, prior, config, rng, progress)
         found = leave_groups_out(model, block, labels)
-        columns = ("mean", "std", "dof", "y")
-        squeezed = {name: self._squeeze(getattr(found, name)) for name in columns}
-        self._left_out = replace(found, **squeezed)
+        self._left_out = replace(
+            found, prediction=self._one_of(found.prediction), y=self._squeeze(found.y)
+        )
         return model, replace(report, group_scores=found.scores)
 
     def partial_fit(

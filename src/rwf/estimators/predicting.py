@@ -1,4 +1,4 @@
-"""Predictions of a fitted regressor: means, deviations and quantiles; and its parameters."""
+"""Predictions of a fitted regressor: means, deviations and quantiles."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from rwf._types import Array
 from rwf.data.readers import Data, Reader, columns_of, is_collection, is_dataframe
 from rwf.errors import NoAtomsNearbyWarning
+from rwf.estimators.parameters import LearnedParameters
 from rwf.estimators.validation import check_inputs, open_checked
-from rwf.features.inducing import NystromFeatures
 from rwf.fit.groups import GroupPredictions
-from rwf.models.base import Model
+from rwf.models.base import Prediction, in_target_units
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 NO_ATOMS = 1e-3  # support below which a row counts as having no atoms nearby
 
 
-class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FittedRegressor(
+    LearnedParameters,
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """The methods of a regressor that has a model, however it was learned."""
 
-    model_: Model
-    _single_output: bool
     _left_out: GroupPredictions | None = None  # of rows in groups
     _by_name: bool = False  # whether columns were given by their names
 
@@ -90,15 +94,20 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
                 array or dataframe, results are Dask arrays that are yet to be computed.
             return_std: also return the standard deviation, shaped as the mean.
             return_cov: also return the covariance, shape (n, n), or (n, n, k) for several outputs.
+                Of targets that were transformed it has the correlations.
         """
         if return_std and return_cov:
             raise ValueError("pass return_std or return_cov, not both.")
         if return_cov:
-            inputs = self._fitted_inputs(X)
-            mean, _, support = self._mean_and_std(inputs)
+            inputs, units = self._fitted_inputs(X), self.model_.units
+            mean, std, support = self._mean_and_std(inputs)
             self._warn_if_far(support)
-            covariance = self.model_.covariance(self.model_.units.inputs(inputs))
-            return self._squeeze(mean), self._squeeze(covariance * self.model_.units.y.scale**2)
+            C, unit = self.model_.covariance(units.inputs(inputs)), units.y.scale
+            if units.transform is not None:
+                unit = std / np.sqrt(np.einsum("iik->ik", C))
+                C = unit[:, None] * C * unit
+                return self._squeeze(mean), self._squeeze(C)
+            return self._squeeze(mean), self._squeeze(C * unit**2)
         if return_std:
             mean, std, support = self._by_block(X, self._mean_and_std)
             self._warn_if_far(support)
@@ -108,14 +117,21 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
     def _mean(self, inputs: Array) -> tuple[Array]:
         units = self.model_.units
+        if units.transform is not None:  # means depend on the spread
+            return self._mean_and_std(inputs)[:1]
         return (units.y.inverse(self.model_.mean(units.inputs(inputs))),)
 
     def _mean_and_std(self, inputs: Array, *, noise: bool = True) -> tuple[Array, Array, Array]:
         """Mean and standard deviation of y, or of f without noise, and support."""
-        units = self.model_.units
-        p = self.model_.predict(units.inputs(inputs))
-        variance = p.variance if noise else p.function_variance
-        return units.y.inverse(p.mean), np.sqrt(variance) * units.y.scale, p.support
+        p, units = self._predicted(inputs), self.model_.units
+        if units.transform is None:
+            variance = p.variance if noise else p.function_variance
+            return units.y.inverse(p.mean), np.sqrt(variance) * units.y.scale, p.support
+        found = in_target_units(units, p.distribution if noise else p.of_function)
+        return found.mean, found.std, p.support
+
+    def _predicted(self, inputs: Array) -> Prediction:
+        return self.model_.predict(self.model_.units.inputs(inputs))
 
     def _warn_if_far(self, support: Array) -> None:
         if is_collection(support) or not self.model_.summary.reverts:
@@ -145,11 +161,14 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         mean, std, _ = self._by_block(X, partial(self._mean_and_std, noise=False))
         return self._squeeze(mean), self._squeeze(std)
 
-    def predict_distribution(self, X: Data) -> StudentT:
+    def predict_distribution(self, X: Data) -> Predictive:
         """The predictive distributions of y, noise included, in its units.
 
         A Student-t for every row and output: its scale and degrees of freedom follow the errors of
-        rows that the model had not seen. Without calibration it is a normal.
+        rows that the model had not seen. Without calibration it is a normal. Where targets were
+        transformed it is a :class:`~rwf.uncertainty.transformed.TransformedT`, with the same
+        methods: exact quantiles, densities and medians, and the mean and deviation of a normal of
+        the transformed target with the same 95 % interval.
 
         Examples:
             >>> import numpy as np
@@ -165,14 +184,22 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         """
         mean, scale, dof, support = self._by_block(X, self._distribution)
         self._warn_if_far(support)
-        return StudentT(self._squeeze(mean), self._squeeze(scale), self._squeeze(dof))
+        return self._one_of(in_target_units(self.model_.units, StudentT(mean, scale, dof)))
 
     def _distribution(self, inputs: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean, scale and degrees of freedom of y, and support."""
-        units = self.model_.units
-        p = self.model_.predict(units.inputs(inputs))
+        """Mean, scale and degrees of freedom in standardised units, and support."""
+        p = self._predicted(inputs)
         d = p.distribution
-        return units.y.inverse(d.mean), d.scale * units.y.scale, d.dof, p.support
+        return d.mean, d.scale, d.dof, p.support
+
+    def _distributions(self, inputs: Array, *, noise: bool = True) -> Predictive:
+        """The distributions of all outputs at some inputs, in the units of y."""
+        p = self._predicted(inputs)
+        return in_target_units(self.model_.units, p.distribution if noise else p.of_function)
+
+    def _one_of(self, p: Predictive) -> Predictive:
+        """Without the axis of outputs, where y was one-dimensional."""
+        return p.output(0) if self._single_output else p
 
     def predict_quantiles(self, X: Data, q: float | Sequence[float]) -> Array:
         """Quantiles of the predictive distribution of y.
@@ -186,9 +213,9 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             raise ValueError(f"q={q!r} must lie between 0 and 1, such as (0.05, 0.5, 0.95).")
 
         def quantiles(inputs: Array) -> tuple[Array, Array]:
-            mean, scale, dof, support = self._distribution(inputs)
-            p = StudentT(mean, scale, dof)
-            return np.stack([p.ppf(level) for level in levels.ravel()], axis=1), support
+            own = self._predicted(inputs)
+            p = in_target_units(self.model_.units, own.distribution)
+            return np.stack([p.ppf(level) for level in levels.ravel()], axis=1), own.support
 
         found, support = self._by_block(X, quantiles)
         self._warn_if_far(support)
@@ -219,58 +246,6 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
                 "has the scores."
             )
         return self._left_out
-
-    def log_marginal_likelihood(self) -> float:
-        """log p(y) of all rows seen, in the units of y, at the fitted parameters."""
-        check_is_fitted(self)
-        found = self.model_.summary.log_evidence
-        if found is None:
-            raise AttributeError(
-                "the evidence of a field or a spike-and-slab prior is not known: compare models by "
-                "held-out rows, or by fit_report_.nll, a leave-one-out score."
-            )
-        return found
-
-    @property
-    def log_marginal_likelihood_value_(self) -> float:
-        """The same, under scikit-learn's name."""
-        return self.log_marginal_likelihood()
-
-    @property
-    def noise_variance_(self) -> float | Array:
-        """σ² in squared units of y; one per output if there are several.
-
-        It includes what the features miss on average. Predictions are calibrated beyond it.
-        """
-        noise = self.model_.summary.noise_variances
-        return float(noise[0]) if self._single_output else noise
-
-    @property
-    def prior_variances_(self) -> Array:
-        """The diagonal of Λ in squared units of y, shape (p,), or (p, k) for several outputs."""
-        return self._squeeze(self.model_.summary.prior_variances)
-
-    @property
-    def n_features_out_(self) -> int:
-        """Columns of the feature matrix, trend included."""
-        return sum(part.n_features for part in self.model_.maps)
-
-    @property
-    def length_scales_(self) -> Array:
-        """ℓ of each block in the units of X, shape (blocks, d); NaN for constant columns.
-
-        With a full metric, it is how far a column must move alone.
-        """
-        units, lengths = self.model_.units, []
-        for part in self.model_.maps:
-            if isinstance(part, NystromFeatures):
-                lengths += list(part.kernel.lengths)
-            elif part.n_lengths:
-                lengths.append(np.exp(part.theta[: part.n_lengths]))
-        table = np.full((len(lengths), len(units.X.center)), np.nan)
-        for row, length in zip(table, lengths, strict=True):
-            row[units.columns] = length
-        return table * units.X.scale
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -40,7 +40,7 @@ from rwf.estimators.validation import RandomState
 from rwf.fit.cards import Line
 from rwf.priors import PRIORS, Prior
 from rwf.priors.base import CalibrationMode, Metric, Neighbors, Solver, Trend
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 AT_ONCE = 8192  # rows that are predicted together
 
@@ -56,8 +56,7 @@ class TableRegressor(RWFRegressor):
     the most frequent category; from 1 % on, another column says where they are. Constant columns,
     identifiers and prose are left out.
 
-    Rows without a target are left out, and exact copies of a row add to its weight.
-    ``preparation_`` says what was done.
+    Rows without a target are left out, and copies add to weights. ``preparation_`` says it all.
 
     Args:
         n_components: as all other parameters, that of :class:`~rwf.RWFRegressor`; but with one-hot
@@ -86,6 +85,7 @@ class TableRegressor(RWFRegressor):
         noise: str = "auto",
         calibration: CalibrationMode = "local",
         log_skewed: bool = True,
+        target_transform: Literal["auto", "log", "sqrt"] | None = "auto",
         n_restarts: int | None = None,
         max_iter: int | None = None,
         random_state: RandomState = None,
@@ -101,6 +101,7 @@ class TableRegressor(RWFRegressor):
             noise=noise,
             calibration=calibration,
             log_skewed=log_skewed,
+            target_transform=target_transform,
             n_restarts=n_restarts,
             max_iter=max_iter,
             random_state=random_state,
@@ -117,7 +118,7 @@ class TableRegressor(RWFRegressor):
         return self.preparation_.schema
 
     def _prior(self) -> Prior:
-        one_hot = self.preparation_.schema.of_kind(CategoryColumn)
+        one_hot = self.schema_.of_kind(CategoryColumn)
         return PRIORS["nystrom"]() if self.prior == "auto" and one_hot else super()._prior()
 
     def fit(  # type: ignore[override]
@@ -288,10 +289,9 @@ class TableRegressor(RWFRegressor):
         """At most so many rows of a table as numbers, drawn at random, and the number of all."""
         return self._known(X).sample(size, np.random.default_rng(0))
 
-    def predict_rows(self, X: Array) -> StudentT:
-        """Predictive distributions at rows of numbers, as :meth:`sample_rows` has them."""
-        mean, scale, dof, _ = self._distribution(X)
-        return StudentT(mean[:, 0], scale[:, 0], dof[:, 0])
+    def predict_rows(self, X: Array) -> Predictive:
+        """Predictive distributions at the rows of numbers of :meth:`sample_rows`."""
+        return self._distributions(X).output(0)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rwf._types import Array, IntArray
 from rwf.data.rows import Block
-from rwf.models.base import Model
-from rwf.uncertainty.student_t import StudentT, variance_ratio
+from rwf.models.base import Model, in_target_units
+from rwf.uncertainty.transformed import Predictive
 
 LEVEL = 0.95  # probability of the intervals whose coverage is scored
 
@@ -41,20 +41,26 @@ class GroupPredictions:
     arrays have shape (n,), or (n, k) for several outputs.
 
     Args:
-        mean: predictive means.
-        std: predictive standard deviations, noise included.
-        dof: degrees of freedom of the predictive distributions.
+        prediction: predictive distributions, noise included.
         y: the targets.
         groups: the label of every row's group, shape (n,).
         weights: how many times every row counts, shape (n,).
     """
 
-    mean: Array
-    std: Array
-    dof: Array
+    prediction: Predictive
     y: Array
     groups: NDArray[np.generic]
     weights: Array
+
+    @property
+    def mean(self) -> Array:
+        """Predictive means."""
+        return self.prediction.mean
+
+    @property
+    def std(self) -> Array:
+        """Predictive standard deviations, noise included."""
+        return self.prediction.std
 
     @property
     def labels(self) -> NDArray[np.generic]:
@@ -104,17 +110,13 @@ class GroupPredictions:
         return squares
 
     @property
-    def _distribution(self) -> StudentT:
-        return StudentT(self.mean, self.std / np.sqrt(variance_ratio(self.dof)), self.dof)
-
-    @property
     def _surprises(self) -> Array:
-        surprises: Array = -_per_row(self._distribution.logpdf(self.y)).sum(axis=1)
+        surprises: Array = -_per_row(self.prediction.logpdf(self.y)).sum(axis=1)
         return surprises
 
     @property
     def _covered(self) -> Array:
-        inside = np.abs(self._distribution.cdf(self.y) - 0.5) <= LEVEL / 2
+        inside = np.abs(self.prediction.cdf(self.y) - 0.5) <= LEVEL / 2
         share: Array = _per_row(inside.astype(np.float64)).mean(axis=1)
         return share
 
@@ -125,7 +127,6 @@ def _per_row(values: Array) -> Array:
 
 def leave_groups_out(model: Model, rows: Block, labels: NDArray[np.generic]) -> GroupPredictions:
     """Predict all rows, which are in the units of the data, without their groups."""
-    units = model.units
-    p = model.leave_one_out(units.rows(rows))
-    mean, std = units.y.inverse(p.mean), np.sqrt(p.variance) * units.y.scale
-    return GroupPredictions(mean, std, p.distribution.dof, rows.y, labels, rows.weights)
+    p = model.leave_one_out(model.units.rows(rows))
+    found = in_target_units(model.units, p.distribution)
+    return GroupPredictions(found, rows.y, labels, rows.weights)

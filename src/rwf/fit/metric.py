@@ -57,5 +57,5 @@ def _densities(
     known, test = units.rows(kept), units.rows(held)
     task = LearningTask(units, known, True, size, config, rng, lambda _: None)
     model = calibrated_model(prior.cheap().learn(task), task, known)
-    densities: Array = model.predict(test.X).log_density(test.y) - np.log(units.y.scale).sum()
+    densities: Array = model.predict(test.X).log_density(test.y) + units.log_slope(held.y)
     return densities

@@ -19,10 +19,18 @@ from rwf.data.stream import Stream
 from rwf.fit.checkpoint import Checkpointer, FitState
 from rwf.fit.metric import choose_metric
 from rwf.fit.report import FitReport, report_on
+from rwf.fit.targets import suited
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
-from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated
+from rwf.priors.base import (
+    FitConfig,
+    LearnedPrior,
+    LearningTask,
+    Prior,
+    calibrated,
+    left_out_rows,
+)
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -40,7 +48,7 @@ def fit(
 ) -> Fitted:
     """Fit rows that are in memory, in their own units."""
     watch, n, tried = Stopwatch(progress), len(rows), tuple[Trial, ...]()
-    config = replace(config, grouped=rows.groups is not None)
+    config = _with_transform(replace(config, grouped=rows.groups is not None), rows)
     prior = prior.for_rows(n, rows.X.shape[1], config)
     if config.grouped:
         config, tried = choose_metric(rows, prior, config, rng, progress)
@@ -71,19 +79,20 @@ def fit_stream(
     The first pass checks and counts them, and draws the sample that :func:`fit` would draw. Rows
     that are no more than the sample are fitted in memory.
     """
-    watch = Stopwatch(progress, stage="first pass")
+    watch, given = Stopwatch(progress, stage="first pass"), config
+    config = _with_transform(config, None)  # rows that are yet to be read may be negative
     state = None if checkpoint is None else checkpoint.state
     if state is None:
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
         if endless.needs_all_rows or isinstance(config.neighbors, int):
             name = "prior" if endless.needs_all_rows else "neighbors"
             value = endless.name if endless.needs_all_rows else config.neighbors
-            return fit(reader.read_all(f"{name}={value!r}"), prior, config, rng, progress)
+            return fit(reader.read_all(f"{name}={value!r}"), prior, given, rng, progress)
         most = config.n_components or endless.n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
         drawn, n = reader.sample(size, rng, progress)
         if n <= size:
-            return fit(drawn, prior, config, rng, progress)
+            return fit(drawn, prior, given, rng, progress)
         watch(Stage("learning", 0.0))
         prior = prior.for_rows(n, reader.n_inputs, config)
         n_components = config.n_components or prior.n_components(n)
@@ -108,6 +117,14 @@ def fit_stream(
     if checkpoint is not None:
         checkpoint.finish()
     return found
+
+
+def _with_transform(config: FitConfig, rows: Block | None) -> FitConfig:
+    """The config with a transform of the targets that is not "auto"; ``None`` for a stream."""
+    if config.target_transform != "auto":
+        return config
+    positive = rows is not None and bool((rows.y > 0).all(axis=0).any())
+    return replace(config, target_transform=suited(rows) if rows is not None and positive else None)
 
 
 def _task(
@@ -143,15 +160,16 @@ def condition(
     """
     watch(Stage("conditioning", 0.8))
     model = learned.condition(task, rows)
+    seen = left_out_rows(model, learned, task)
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
         watch(Stage("neighbours", 0.9))
         everything = task.known if in_memory is None else task.units.rows(in_memory)
-        model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
+        model = blend_neighbors(model, everything, n_neighbors, task.rng, seen) or model
     watch(Stage("calibration", 0.9))
-    model = calibrated(model, learned, task)
+    model = calibrated(model, learned, task, seen)
     watch(Stage("report", 0.97))
-    report = report_on(model, learned, task, n, watch.seconds)
+    report = report_on(model, learned, seen, n, watch.seconds)
     watch.lap()
     task.progress(
         f"fitted {report.n_rows} rows with {report.n_features} features: "

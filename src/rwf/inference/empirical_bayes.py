@@ -11,20 +11,25 @@ import numpy as np
 from rwf._types import Array, IntArray
 from rwf.inference.evidence import variance_gradient
 from rwf.inference.moments import Statistics
-from rwf.inference.optimize import maximize, names_at_bounds
+from rwf.inference.optimize import names_at_bounds
 from rwf.inference.posterior import Posterior
 from rwf.linalg.threads import one_blas_thread
 
 LOG_NOISE_BOUNDS = (float(np.log(1e-12)), 3.0)  # from exact data to noise that hides any signal
 LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is as good as flat
 MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
-FINE, ROUGH = 1e-6, 1e-5  # relative gain of the evidence at which L-BFGS stops; many columns: rough
-MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over from L-BFGS
+FINE, ROUGH = 1e-6, 5e-4  # gain of the evidence per row at which Newton stops; many columns: rough
+MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over
 SHRINKAGE = 1.0  # κ, weights that a block counts for: one atom alone cannot leave its octave
 
-STEEP, FIRST_STEPS = 0.1, 3
-"""While the slope of the evidence per row by log σ² is steeper, the first step of L-BFGS would
-overshoot: MacKay's fixed point moves the noise first, so often at most."""
+
+STEEP = 0.1
+"""While the slope of the evidence per row by log σ² is steeper, MacKay's fixed point moves the
+noise alone: Newton's method would take one step for every factor of e."""
+
+LONGEST = 3.0  # change of a logarithm in one step of Newton's method, at most
+SHARES = (1.0, 0.25, 0.05)  # of that step, which are tried until the evidence rises
+LEAST_CURVATURE = 1e-9  # relative to the largest: in flatter directions steps would be arbitrary
 
 
 @dataclass(frozen=True)
@@ -61,24 +66,26 @@ def empirical_bayes(
     *,
     parents: IntArray | None = None,
     learn_priors: bool = True,
-    max_iter: int = 12,
+    max_iter: int = 20,
 ) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
-    A few variances are found by ``max_iter`` steps of L-BFGS, many by a fixed point. ``groups`` has
-    the group of every column, and ``parents`` the block of every group, if these are its parts.
+    A few variances are found by ``max_iter`` steps of Newton's method, many by a fixed point.
+    ``groups`` has the group of every column, and ``parents`` the block of every group, if these are
+    its parts.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)
-    with _blas_threads(groups):
-        return _by_lbfgs(statistics, output, groups, start, learn_priors, max_iter)
+    with blas_threads_for(groups):
+        return _by_newton(statistics, output, groups, start, learn_priors, max_iter)
 
 
-def _blas_threads(groups: IntArray) -> AbstractContextManager[object]:
+def blas_threads_for(groups: IntArray) -> AbstractContextManager[object]:
+    """One thread for few columns, and all for many."""
     return nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread()
 
 
-def _by_lbfgs(
+def _by_newton(
     statistics: Statistics,
     output: int,
     groups: IntArray,
@@ -87,40 +94,75 @@ def _by_lbfgs(
     max_iter: int,
 ) -> EmpiricalBayes:
     n_groups = len(start.log_priors)
-    last: dict[bytes, Posterior] = {}  # one at most, which has the factor that predictions need
-
-    def unpack(v: Array) -> Variances:
-        return Variances(v[1:] if learn_priors else start.log_priors, float(v[0]))
+    n_learned = 1 + n_groups * learn_priors
+    bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * n_groups)
+    enough = (FINE if len(groups) < MANY_COLUMNS else ROUGH) * statistics.n
+    evaluations = 0
 
     def posterior_at(v: Array) -> Posterior:
-        if v.tobytes() not in last:
-            last.clear()
-            variances = unpack(v)
-            last[v.tobytes()] = statistics.posterior(
-                output, variances.prior_variances(groups), variances.noise_variance
-            )
-        return last[v.tobytes()]
+        nonlocal evaluations
+        evaluations += 1
+        prior_variances = np.exp(v[1:])[groups]
+        return statistics.posterior(output, prior_variances, float(np.exp(v[0])))
 
-    def objective(v: Array) -> tuple[float, Array]:
-        posterior = posterior_at(v)
-        gradient = variance_gradient(posterior, groups, n_groups)
-        slope = np.append(gradient.log_noise, gradient.log_priors if learn_priors else [])
-        return posterior.log_evidence / statistics.n, slope / statistics.n
-
-    v = np.append(start.log_noise, start.log_priors if learn_priors else [])
-    for _ in range(FIRST_STEPS):
-        slope = float(objective(v)[1][0])
-        if abs(slope) <= STEEP:
+    v = np.clip(np.append(start.log_noise, start.log_priors), *bounds.T)
+    posterior = posterior_at(v)
+    for _ in range(max_iter):
+        step, gain = _newton_step(posterior, groups, n_groups, v[:n_learned], bounds[:n_learned])
+        if gain < enough:
             break
-        v = np.append(_fixed_point(posterior_at(v), slope * statistics.n), v[1:])
-    bounds = np.array([LOG_NOISE_BOUNDS] + [LOG_PRIOR_BOUNDS] * (len(v) - 1))
-    ftol = FINE if len(groups) < MANY_COLUMNS else ROUGH
-    top = maximize(objective, v, bounds, max_iter=max_iter, ftol=ftol, gtol=1e-6, corrections=10)
-    posterior = posterior_at(top.x)
-    names = ["noise variance"] + [f"prior variance of block {g}" for g in range(len(v) - 1)]
-    return EmpiricalBayes(
-        unpack(top.x), posterior, top.evaluations, names_at_bounds(top.x, bounds, names)
-    )
+        for share in SHARES:
+            moved = v.copy()
+            moved[:n_learned] = np.clip(v[:n_learned] + share * step, *bounds[:n_learned].T)
+            found = posterior_at(moved)
+            if found.log_evidence > posterior.log_evidence:
+                break
+        else:
+            break
+        v, posterior = moved, found
+    names = ["noise variance", *(f"prior variance of block {g}" for g in range(n_learned - 1))]
+    at_bounds = names_at_bounds(v[:n_learned], bounds[:n_learned], names)
+    return EmpiricalBayes(Variances(v[1:], float(v[0])), posterior, evaluations, at_bounds)
+
+
+def _newton_step(
+    posterior: Posterior, groups: IntArray, n_groups: int, v: Array, bounds: Array
+) -> tuple[Array, float]:
+    """A step of v, which has log σ² and maybe the log prior variances, and what it should gain."""
+    gradient = variance_gradient(posterior, groups, n_groups)
+    slope = np.append(gradient.log_noise, gradient.log_priors)[: len(v)]
+    step = np.zeros(len(v))
+    if abs(slope[0]) > STEEP * posterior.n:
+        fitted = max(posterior.rss / posterior.noise_variance, 1e-300)
+        step[0] = np.log(fitted / max(fitted - 2 * slope[0], 1.0))  # fitted - 2 slope = n - γ
+    else:
+        pushed_out = np.where(slope > 0, v >= bounds[:, 1], v <= bounds[:, 0])
+        free = np.flatnonzero(~pushed_out)
+        information = average_information(posterior, groups, n_groups)[np.ix_(free, free)]
+        values, vectors = np.linalg.eigh(information)
+        values = np.maximum(values, LEAST_CURVATURE * values.max(initial=0.0) + 1e-300)
+        newton = vectors @ (vectors.T @ slope[free] / values)
+        step[free] = np.clip(newton, -LONGEST, LONGEST)
+    return step, 0.5 * float(slope @ step)
+
+
+def average_information(posterior: Posterior, groups: IntArray, n_groups: int) -> Array:
+    r"""Minus the second derivatives of the evidence by log σ² and all log λ_g, on average.
+
+    The mean of the observed and the expected information has no traces (Gilmour, Thompson and
+    Cullis 1995): with K the covariance of y, it is ½qᵢᵀK⁻¹qⱼ for q_g = Z_g m_g and q_0 = r. For
+    B = ZΛ^½ and the parts μ_g of the whitened mean μ, BᵀK⁻¹B = I - M⁻¹ and Bᵀr = σ²μ, so that
+
+    .. math:: q_g^\top K^{-1} q_h = \mu_g^\top (I - M^{-1}) \mu_h, \quad
+        q_0^\top K^{-1} q_g = \mu^\top M^{-1} \mu_g, \quad
+        q_0^\top K^{-1} q_0 = \|r\|^2/\sigma^2 - \mu^\top M^{-1} \mu.
+    """
+    mu = posterior.whitened_mean
+    parts = np.column_stack([-mu, *(mu * (groups == g) for g in range(n_groups))])
+    squares = np.bincount(groups, mu**2, n_groups)
+    diagonal = np.append(posterior.rss / posterior.noise_variance, squares)
+    information: Array = 0.5 * (np.diag(diagonal) - parts.T @ posterior.factor.solve(parts))
+    return information
 
 
 def mackay_fixed_point(
@@ -144,7 +186,7 @@ def mackay_fixed_point(
     low, high = np.exp(LOG_PRIOR_BOUNDS)
     priors, noise = np.exp(start.log_priors), start.noise_variance
     evaluations = 0
-    with _blas_threads(groups):
+    with blas_threads_for(groups):
         for _ in range(max_iter):
             posterior = statistics.posterior(output, priors[groups], noise)
             evaluations += 1
@@ -165,10 +207,3 @@ def mackay_fixed_point(
     bounds = np.array([LOG_NOISE_BOUNDS])
     at_bounds = names_at_bounds(np.array([np.log(noise)]), bounds, ["noise variance"])
     return EmpiricalBayes(variances, posterior, evaluations, at_bounds)
-
-
-def _fixed_point(posterior: Posterior, slope: float) -> float:
-    """log σ² by MacKay's fixed point σ² = ‖r‖²/(n - γ), from the evidence's slope by log σ²."""
-    free = posterior.rss / posterior.noise_variance - 2 * slope  # n - γ
-    log_noise = np.log(max(posterior.rss, 1e-300) / max(free, 1.0))
-    return float(np.clip(log_noise, *LOG_NOISE_BOUNDS))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf._types import Array
+from rwf._types import Array, IntArray
 from rwf.data.holdout import group_parts
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.errors import IncompatibleModelsError
 from rwf.features.base import FeatureMap
 from rwf.uncertainty.student_t import StudentT, variance_ratio
+from rwf.uncertainty.transformed import Predictive, TransformedT
 
 if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
@@ -48,6 +49,16 @@ class Prediction:
         names = ("mean", "function_variance", "noise_variance", "support")
         return cls(*(np.concatenate([getattr(p, name) for p in parts])[place] for name in names))
 
+    def part(self, which: IntArray) -> Prediction:
+        """The predictions of some of the rows."""
+        return Prediction(
+            self.mean[which],
+            self.function_variance[which],
+            self.noise_variance[which],
+            self.support[which],
+            None if self.dof is None else self.dof[which],
+        )
+
     @property
     def variance(self) -> Array:
         """Variance of a new observation, shape (n, k)."""
@@ -60,10 +71,27 @@ class Prediction:
             return StudentT.normal(self.mean, np.sqrt(self.variance))
         return StudentT(self.mean, np.sqrt(self.variance / variance_ratio(self.dof)), self.dof)
 
+    @property
+    def of_function(self) -> StudentT:
+        """The normal distribution of f, without noise."""
+        return StudentT.normal(self.mean, np.sqrt(self.function_variance))
+
     def log_density(self, y: Array) -> Array:
         """log p(y) of targets of shape (n, k), summed over the outputs, shape (n,)."""
         total: Array = self.distribution.logpdf(y).sum(axis=1)
         return total
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """Training rows, and what the model inside all corrections predicts of them, left out."""
+
+    rows: Block
+    base: Prediction
+
+    @classmethod
+    def of(cls, model: Model, rows: Block) -> LeftOutRows:
+        return cls(rows, model.base.leave_one_out(rows))
 
 
 @dataclass(frozen=True)
@@ -155,6 +183,10 @@ class Model(ABC):
         the rows. Hyperparameters stay as they are.
         """
 
+    def left_out(self, seen: LeftOutRows) -> Prediction:
+        """:meth:`leave_one_out` of rows for which the model inside all corrections has it."""
+        return seen.base
+
     @abstractmethod
     def covariance(self, X: Array, *, noise: bool = True) -> Array:
         """Covariance of y, or of f without noise, shape (n, n, k)."""
@@ -200,6 +232,12 @@ class Model(ABC):
     def unbiased_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are unbiased; groups are whole."""
         return known
+
+
+def in_target_units(units: Standardizer, d: StudentT) -> Predictive:
+    """Distributions in the units of the targets, of some in standardised units."""
+    scaled = StudentT(units.y.inverse(d.mean), d.scale * units.y.scale, d.dof)
+    return scaled if units.transform is None else TransformedT(scaled, units.transform)
 
 
 def require_seen(left: float, seen: float) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rwf._types import IntArray
 from rwf.data.scaling import Standardizer
+from rwf.data.target_transform import BENDS, TargetTransform
 from rwf.features.base import ConstantFeatures, FeatureMap, LinearFeatures, Stack
 from rwf.features.fourier import FourierFeatures
 from rwf.features.inducing import NystromFeatures
@@ -35,8 +36,8 @@ from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
-from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
+from rwf.persistence.registry import require
 from rwf.persistence.table_checks import check_table
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.error_density import ErrorDensity
@@ -115,8 +116,13 @@ def inputs_of(part: FeatureMap) -> int | None:
 
 def _check_model(model: object) -> None:
     match model:
-        case Standardizer(X=X, y=y, logarithm=logarithm):
+        case TargetTransform(powers=powers, offsets=offsets):
+            require(set(powers.tolist()) <= set(BENDS), "a transform of targets is unknown")
+            require((offsets >= 0).all(), "the offset of a square root is negative")
+        case Standardizer(X=X, y=y, logarithm=logarithm, transform=transform):
             require(len(X.center) > 0 and len(y.center) > 0, "there are no columns")
+            own = transform is None or len(transform.powers) == len(y.center)
+            require(own, "transforms are of other outputs")
             same = logarithm is None or len(logarithm.low) == len(X.center)
             require(same, "logarithms are of other columns")
         case Posterior(prior_variances=variances, factor=factor):
@@ -246,7 +252,7 @@ def _check_neighbors(part: object) -> None:
             require(np.allclose(weights.sum(axis=0), 1.0), "weights of experts are no shares")
             require((nearby > 0).all(), "there are no neighbors")
         case OutputBlend(gp=gp, experts=experts):
-            require(len(part.squares) == len(gp.X), "squares are of other rows")
+            require(len(part.counts) == len(gp.X), "squares are of other rows")
             require(len(experts) > 0, "a blend has no expert")
             require(all(e.scale.nearby > 0 for e in experts), "there are no neighbors")
             shares = min(e.weight for e in experts) >= 0

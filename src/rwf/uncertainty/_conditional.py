@@ -1,4 +1,4 @@
-"""Compiled loops of fields that are drawn place by place, each given rows and earlier places."""
+"""Compiled loops of fields that are drawn place by place, each given earlier ones."""
 
 from __future__ import annotations
 
@@ -25,60 +25,55 @@ def _append(K: Array, diagonal: float, place: int, L: Array, least: float) -> No
 
 
 @compiled
-def factor(
-    U: Array,
-    V: Array,
-    rows: IntArray,
-    earlier: IntArray,
-    first: int,
-    kernel: Array,
-    weights: Array,
-    given_all: Array,
-    given_rows: Array,
-) -> None:
-    """Weights of earlier places, and variances given these and the rows, and given the rows alone.
+def covariances(V: Array, kernel: Array, K: Array) -> None:
+    """k of all pairs of places, without the nugget."""
+    for i in range(len(V)):
+        for j in range(i + 1):
+            K[i, j] = _covariance(kernel, _squared_distance(V[i], V[j]))
+            K[j, i] = K[i, j]
 
-    Rows are numbers in U, with a nugget, and earlier places in V, without one; -1 is for none. The
-    place of line i is ``first`` + i.
+
+@compiled
+def condition(
+    U: Array, V: Array, numbers: IntArray, kernel: Array, weights: Array, variances: Array
+) -> None:
+    """Weights of values at some of U, with a nugget, in the kriging of f at V, and its variance.
+
+    These are given by their numbers, -1 for none.
     """
-    most = rows.shape[1] + earlier.shape[1]
+    most = numbers.shape[1]
     field, nugget = kernel[0] + kernel[2], kernel[4]
     least = LEAST_VARIANCE * field
-    L, P, K = np.empty((most, most)), np.empty((most, V.shape[1])), np.empty(most)
-    z, slots = np.empty(most), np.empty(most, dtype=np.intp)
-    for i in range(len(rows)):
-        place = V[first + i]
-        count, left, n_rows = 0, field, 0
-        given_rows[i] = field
+    L, K, z = np.empty((most, most)), np.empty(most), np.empty(most)
+    given = np.empty(most, dtype=np.intp)
+    for i in range(len(V)):
+        count, left = 0, field
         for a in range(most):
-            is_row = a < rows.shape[1]
-            number = rows[i, a] if is_row else earlier[i, a - rows.shape[1]]
-            if number < 0:
+            if numbers[i, a] < 0:
                 continue
-            P[count] = U[number] if is_row else V[number]
-            slots[count] = a
+            u = U[numbers[i, a]]
+            given[count] = a
             for b in range(count):
-                K[b] = _covariance(kernel, _squared_distance(P[count], P[b]))
-            _append(K, field + nugget if is_row else field, count, L, least)
-            s = _covariance(kernel, _squared_distance(P[count], place))
+                K[b] = _covariance(kernel, _squared_distance(u, U[numbers[i, given[b]]]))
+            _append(K, field + nugget, count, L, least)
+            s = _covariance(kernel, _squared_distance(u, V[i]))
             for c in range(count):
                 s -= L[count, c] * z[c]
             z[count] = s / L[count, count]
             left -= z[count] * z[count]
             count += 1
-            if is_row:
-                n_rows = count
-                given_rows[i] = max(left, least)
-        given_all[i] = max(left, least)
+        variances[i] = max(left, least)
         _solve_upper(L[:count, :count], z[:count])
-        for c in range(n_rows, count):
-            weights[i, slots[c] - rows.shape[1]] = z[c]
+        for c in range(count):
+            weights[i, given[c]] = z[c]
 
 
 @compiled
-def forward(weights: Array, earlier: IntArray, deviations: Array, values: Array) -> None:
-    """Draws, place by place; values begin as independent standard normal ones, shape (n, count)."""
-    for i in range(len(values)):
+def forward(
+    weights: Array, earlier: IntArray, deviations: Array, first: int, values: Array
+) -> None:
+    """Draws, place by place from ``first`` on, of independent normal values of shape (n, q)."""
+    for i in range(first, len(values)):
         for c in range(values.shape[1]):
             values[i, c] *= deviations[i]
         for a in range(earlier.shape[1]):
@@ -89,9 +84,11 @@ def forward(weights: Array, earlier: IntArray, deviations: Array, values: Array)
 
 
 @compiled
-def backward(weights: Array, earlier: IntArray, deviations: Array, values: Array) -> None:
+def backward(
+    weights: Array, earlier: IntArray, deviations: Array, first: int, values: Array
+) -> None:
     """The transpose of :func:`forward`."""
-    for i in range(len(values) - 1, -1, -1):
+    for i in range(len(values) - 1, first - 1, -1):
         for a in range(earlier.shape[1]):
             j = earlier[i, a]
             if j >= 0:

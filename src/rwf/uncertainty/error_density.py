@@ -12,10 +12,11 @@ Fisher scoring needs one Cholesky factor per candidate. The Laplace evidence sel
 the length of f_X and ν.
 
 What the evidence does not see is corrected: leave-one-out errors are those of hyperparameters that
-were learned with these rows, so variances grow by 1 + 2p/n for p parameters learned on n rows; h is
-uncertain, so ν falls to where a t with that more variable log variance has it; and h stays within
-what it is at 98 % of the rows. Reference: Jylänki, Vanhatalo and Vehtari (2011), Robust Gaussian
-process regression with a Student-t likelihood.
+were learned with these rows, so variances grow by 1 + 3p/n for p parameters learned on n rows; h is
+uncertain, so ν falls to where a t with that more variable log variance has it; h stays within what
+it is at 98 % of the rows; and v counts as no less than at 99 % of them: no errors tell of smaller
+ones, as at a row that repeats the inputs of a known one. Reference: Jylänki, Vanhatalo and Vehtari
+(2011), Robust Gaussian process regression with a Student-t likelihood.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Scored:
     def of_scores(cls, z: Array) -> Scored:
         """Errors over their standard deviations, of rows wherever; no place is a gap."""
         zeros, ones = np.zeros(len(z)), np.ones(len(z))
-        return cls(zeros[:, None], z, zeros, ones, np.full(len(z), 1.0 / TINY), ones, ones)
+        # Of a scale at which no variance is beyond those of the rows.
+        y, v, f = np.sqrt(TINY) * z, TINY * ones, ones / TINY
+        return cls(zeros[:, None], y, zeros, v, f, ones, ones)
 
     def part(self, which: BoolArray | IntArray) -> Scored:
         values = (getattr(self, name) for name in self.__dataclass_fields__)
@@ -175,6 +178,7 @@ class ErrorDensity:
     span: tuple[float, float]  # h is within, as it is at nearly all rows
     growth: float  # of all variances, for parameters that were learned with the same rows
     usual: tuple[float, float]  # a variance of f and a support that few rows are beyond
+    least: float  # a variance of y that few rows are below, and which all others count as having
     evidence: float  # log p of the scores, by Laplace's method
 
     def __call__(
@@ -185,10 +189,11 @@ class ErrorDensity:
         In gaps and beyond the data, where no errors support less, the factor is at least one.
         """
         h, unknown = np.empty((2, len(mean)))
+        known = np.maximum(variance, self.least)
         size = block_rows(len(self.weights))
         for start in range(0, len(mean), size):
             its = slice(start, start + size)
-            Z = self.features(X[its], mean[its], variance[its])
+            Z = self.features(X[its], mean[its], known[its])
             h[its] = np.clip(Z @ self.weights, *self.span)
             V = solve_triangular(self.precision, Z.T, lower=True)
             unknown[its] = np.einsum("pn,pn->n", V, V)
@@ -198,7 +203,7 @@ class ErrorDensity:
         among = np.minimum(most / np.maximum(function_variance, most), support / least)
         among = np.minimum(among, 1.0)
         factor = among * factor + (1.0 - among) * np.maximum(factor, 1.0)
-        return self.growth * factor, nu
+        return self.growth * factor * known / variance, nu
 
 
 def _log_level(nu: Array | float) -> Array:

@@ -82,11 +82,21 @@ class StudentT:
         """The distributions of some rows."""
         return type(self)(self.mean[which], self.scale[which], self.dof[which])
 
+    def output(self, number: int) -> Self:
+        """The distributions of one of several outputs."""
+        columns = (getattr(self, name)[..., number] for name in ("mean", "scale", "dof"))
+        return type(self)(*columns)
+
     @property
     def std(self) -> Array:
         """The standard deviation, s √(ν/(ν - 2))."""
         std: Array = self.scale * np.sqrt(variance_ratio(self.dof))
         return std
+
+    @property
+    def median(self) -> Array:
+        """The median, which is the mean."""
+        return self.mean
 
     def standardized(self, y: ArrayLike) -> Array:
         """(y - m)/s."""

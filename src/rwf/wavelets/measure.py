@@ -62,14 +62,53 @@ class Box:
 
 @dataclass(frozen=True)
 class Hull:
-    """Shifts in the convex hull of the data: random convex combinations of d + 1 rows."""
+    """Shifts uniform on the convex hull of the data.
+
+    The hull is cut into simplices, which are drawn by their volumes. Their number grows fast with
+    the columns that vary: :data:`HULL_ROWS` limits the rows, and eight columns are the most.
+    """
 
     def __call__(self, X: Array, m: int, rng: np.random.Generator) -> Array:
-        n, d = X.shape
-        corners = X[rng.integers(n, size=(m, d + 1))]
-        weights = rng.dirichlet(np.ones(d + 1), size=m)
-        shifts: Array = np.einsum("mc,mcd->md", weights, corners)
+        low = X.min(axis=0)
+        side: Array = X.max(axis=0) - low
+        unit = np.unique((X - low) / np.where(side > 0, side, 1.0), axis=0)
+        center = unit.mean(axis=0)
+        # Rows may lie in a plane, for example where a column does not vary.
+        _, sizes, axes = np.linalg.svd(unit - center, full_matrices=False)
+        axes = axes[sizes > FLAT * np.sqrt(len(unit))]
+        corners = _hull_simplices((unit - center) @ axes.T)
+        volumes = np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1]))
+        edges = np.cumsum(volumes) / volumes.sum()
+        drawn = corners[np.minimum(np.searchsorted(edges, stratified(m, rng)), len(edges) - 1)]
+        weights = rng.dirichlet(np.ones(len(axes) + 1), size=m)
+        flat = np.einsum("mc,mcr->mr", weights, drawn)
+        shifts: Array = np.clip(low + (center + flat @ axes) * side, low, low + side)
         return shifts
+
+
+FLAT = 1e-10  # deviations of rows in unit columns along an axis below which these lie in a plane
+HULL_ROWS = {6: 1000, 7: 200, 8: 60}
+"""Distinct rows whose hull is cut into simplices, at most, by the columns that vary."""
+
+
+def _hull_simplices(U: Array) -> Array:
+    """Simplices that share the origin, which is inside, and fill the hull: (s, r + 1, r)."""
+    from scipy.spatial import ConvexHull
+
+    n, r = U.shape
+    if r > max(HULL_ROWS) or n > HULL_ROWS.get(r, n):
+        limits = ", ".join(f"{rows} in {columns}" for columns, rows in HULL_ROWS.items())
+        raise ValueError(
+            f"the convex hull of {n} rows in {r} columns has too many faces: there may be "
+            f"{limits}, and none in more. Use shifts='data' or 'box'."
+        )
+    if r == 0:
+        return np.zeros((1, 1, 0))
+    if r == 1:
+        faces = np.array([[U.argmin()], [U.argmax()]])
+    else:
+        faces = ConvexHull(U).simplices
+    return np.concatenate([np.zeros((len(faces), 1, r)), U[faces]], axis=1)
 
 
 SHIFTS: dict[str, ShiftSampler] = {"data": Rows(), "box": Box(), "hull": Hull()}

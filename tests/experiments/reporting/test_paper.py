@@ -25,7 +25,7 @@ def test_printed_numbers_are_of_known_methods_and_whole():
 def keep(directory, values):
     """Rows of RMSE, CRPS, NLL and seconds that are all the same number."""
     for (task, method), score in values.items():
-        for split in load_suite("paper").splits_of(method):
+        for split in load_suite("paper").splits_of(method, task):
             outcome = dict.fromkeys((*paper.SCORES, "coverage95", "fit_cpu_seconds"), score)
             row = row_of(Run(task, method, split), {**outcome, "facts": {}}, SESSION)
             store.append(store.results_file("paper", directory), row)

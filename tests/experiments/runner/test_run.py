@@ -12,9 +12,11 @@ from experiments.runner.run import (
     measure,
     plain,
     row_of,
+    scores,
 )
 from harness import SESSION
 from rwf.diagnostics.metrics import coverage
+from rwf.uncertainty.student_t import StudentT
 
 
 class Known:
@@ -74,6 +76,16 @@ def test_a_row_holds_every_measure_and_a_constant_has_no_skill_over_itself(waves
     assert len(row["coverages"]) == 19
     assert row["rmse_skill_constant"] == row["nll_skill_constant"] == 0
     assert row["rmse_skill_linear"] < 0
+    assert row["coverage50"] == row["coverages"][9]
+    assert row["coverage80"] == row["coverages"][15]
+    assert row["coverage99"] >= row["coverage80"]
+
+
+def test_the_largest_error_is_in_scales_of_its_own_row():
+    y, scale = np.array([3.0, 10.0, -2.0]), np.array([0.5, 4.0, 1.0])
+    prediction = StudentT(np.ones(3), scale, np.array([3.0, np.inf, 5.0]))
+    references = {"constant": (np.zeros(3), np.ones(3))}
+    assert scores(y, prediction, references)["largest_z"] == 4.0
 
 
 def test_an_unknown_method_is_a_failure_with_advice(waves):

@@ -18,6 +18,7 @@ from rwf.diagnostics.plots.predictions import (
     predicted_and_actual,
     predictive_band,
     standardized_residuals,
+    usual_range,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "prior_deviations",
     "scalogram",
     "standardized_residuals",
+    "usual_range",
 ]

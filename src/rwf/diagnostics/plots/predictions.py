@@ -77,18 +77,32 @@ def importance_bars(ax: "Axes", names: Sequence[str], total: Array, error: Array
     return ax
 
 
+def usual_range(values: Array) -> tuple[float, float]:
+    """A range for an axis, which a few far values do not stretch.
+
+    It ends at most three quarters of the distance of the 5 % and 95 % quantiles beyond them.
+    """
+    low, high = float(values.min()), float(values.max())
+    first, last = np.quantile(values, [0.05, 0.95]).tolist()
+    if last > first:
+        reach = 0.75 * (last - first)
+        low, high = max(low, first - reach), min(high, last + reach)
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
 def predicted_and_actual(ax: "Axes", y: Array, mean: Array) -> "Axes":
     """Observed targets over predictive means, both of shape (n,), with the line of equality."""
-    ax.plot(mean, y, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
-    ends = [min(float(mean.min()), float(y.min())), max(float(mean.max()), float(y.max()))]
+    ends = usual_range(np.concatenate([y, mean]))
+    _points_within(ax, mean, y, ends, ends)
     ax.plot(ends, ends, color=BLACK, linewidth=0.9)
-    ax.set(xlabel="predicted", ylabel="observed")
+    ax.set(xlabel="predicted", ylabel="observed", aspect="equal")
     return ax
 
 
 def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
     """Errors as normal scores over predictive means, shape (n,), with lines at ±2."""
-    ax.plot(mean, z, ".", color=BLUE, markersize=3, alpha=0.4, rasterized=True)
+    _points_within(ax, mean, z, usual_range(mean), usual_range(np.append(z, [-3.0, 3.0])))
     ax.axhline(0.0, color=BLACK, linewidth=0.9)
     for level in (-2.0, 2.0):
         ax.axhline(level, color=VERMILION, linewidth=0.9, linestyle="--")
@@ -96,9 +110,42 @@ def standardized_residuals(ax: "Axes", mean: Array, z: Array) -> "Axes":
     return ax
 
 
-def calibration(ax: "Axes", nominal: Array, observed: Array) -> "Axes":
-    """Observed over nominal coverage of intervals, both of shape (levels,)."""
+def _points_within(
+    ax: "Axes", x: Array, y: Array, across: tuple[float, float], up: tuple[float, float]
+) -> None:
+    """Points on axes of a given range; those beyond it are triangles at its edge."""
+    inside = (x >= across[0]) & (x <= across[1]) & (y >= up[0]) & (y <= up[1])
+    alpha = 0.7 if len(x) < 300 else 0.4
+    size = 5 if len(x) < 300 else 3
+    ax.plot(
+        x[inside], y[inside], ".", color=BLUE, markersize=size, alpha=alpha, rasterized=len(x) > 300
+    )
+    ax.set(xlim=across, ylim=up)
+    if not inside.all():
+        at_edge = np.clip(x[~inside], *across), np.clip(y[~inside], *up)
+        label = f"{(~inside).sum():,} beyond the axes"
+        ax.plot(*at_edge, "^", color=VERMILION, markersize=6, clip_on=False, label=label)
+        ax.legend(frameon=False, loc="upper left")
+
+
+def calibration(ax: "Axes", nominal: Array, observed: Array, n_rows: int | None = None) -> "Axes":
+    """Observed over nominal coverage of intervals, both of shape (levels,).
+
+    With the number of rows, a band shows what counting so many of them leaves to chance.
+    """
     ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=0.9, label="calibrated")
+    if n_rows is not None:
+        level = np.linspace(0.0, 1.0, 101)
+        chance = 2.0 * np.sqrt(level * (1.0 - level) / n_rows)
+        ax.fill_between(
+            level,
+            level - chance,
+            level + chance,
+            color=GREY,
+            alpha=0.2,
+            linewidth=0,
+            label="chance",
+        )
     ax.plot(nominal, observed, "o-", color=BLUE, markersize=3.5, linewidth=1.3, label="observed")
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     ax.set(xlabel="nominal coverage of intervals", ylabel="observed coverage")

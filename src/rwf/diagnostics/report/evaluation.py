@@ -13,7 +13,7 @@ from rwf._types import Array, IntArray
 from rwf.data.rows import Block
 from rwf.diagnostics.metrics import METRICS, calibration_curve
 from rwf.diagnostics.scores import Round, Scores, compare
-from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FOLDS = 5  # folds in which the trivial predictors are fitted to the rows of the report
 WORST = 10  # rows that are listed
 SURE = 1e-12  # a probability that is drawn as if it were zero
+FALSE_ALARMS = 0.05  # rows per table that may look wrong by chance
 COVERED = (0.5, 0.8, 0.9, 0.95, 0.99)  # levels of the intervals in the coverage table
 
 
@@ -30,7 +31,7 @@ class Evaluation:
 
     rows: Block
     n_rows: int
-    prediction: StudentT
+    prediction: Predictive
 
     @classmethod
     def of(cls, model: TableRegressor, table: object) -> Evaluation:
@@ -44,10 +45,6 @@ class Evaluation:
     @property
     def mean(self) -> Array:
         return self.prediction.mean
-
-    @property
-    def std(self) -> Array:
-        return self.prediction.std
 
     @property
     def z(self) -> Array:
@@ -70,6 +67,27 @@ class Evaluation:
         return np.argsort(-np.abs(self.z), kind="stable")[:WORST]
 
     @cached_property
+    def suspicious(self) -> IntArray:
+        """Rows that are too improbable for a table of this length, the largest errors first.
+
+        If predictions are right, one table in twenty has such a row.
+        """
+        tail = 2.0 * np.minimum(self.pit, 1.0 - self.pit)
+        found = np.flatnonzero(tail < FALSE_ALARMS / len(self.rows))
+        return found[np.argsort(-np.abs(self.z[found]), kind="stable")]
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance of y that the mean explains, R²; NaN if y is constant."""
+        return self.explained_without(np.array([], dtype=np.intp))
+
+    def explained_without(self, rows: IntArray) -> float:
+        """The same without some rows."""
+        y, mean = np.delete(self.y, rows), np.delete(self.mean, rows)
+        variance = float(y.var()) if len(y) else 0.0
+        return 1.0 - float(np.mean((y - mean) ** 2)) / variance if variance else np.nan
+
+    @cached_property
     def scores(self) -> Scores | None:
         """The model beside trivial predictors, which are cross-validated on these rows."""
         if len(self.rows) < 2 * FOLDS:
@@ -81,7 +99,7 @@ class Evaluation:
         held = folds == fold
         return Round(self.rows.part(~held), self.rows.part(held), self.prediction.part(held))
 
-    @property
+    @cached_property
     def metrics(self) -> dict[str, float]:
         return {name: metric(self.y, self.prediction) for name, metric in METRICS.items()}
 

@@ -16,12 +16,19 @@ from rwf.data.atomic import replace_file
 from rwf.diagnostics.inspection import Inspection
 from rwf.diagnostics.metrics import interval_width
 from rwf.diagnostics.report.evaluation import COVERED, Evaluation
-from rwf.diagnostics.report.figures import Picture, pictures
+from rwf.diagnostics.report.figures import (
+    Picture,
+    of_calibration,
+    of_errors,
+    of_importance,
+    of_inputs,
+)
+from rwf.diagnostics.report.inputs import inputs_of, ranked_inputs, spelled
 from rwf.diagnostics.report.style import STYLE
+from rwf.diagnostics.report.verdict import percent, verdict
 from rwf.diagnostics.scores import Score, Scores
 
 if TYPE_CHECKING:
-    from rwf.data.schema import TableSchema
     from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
@@ -38,9 +45,10 @@ METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Page:
-    """A report: the HTML, the number of rows of the table, and the model's scores on them."""
+    """A report: the HTML, its verdict, the rows of the table, and the model's scores on them."""
 
     html: str
+    verdict: tuple[str, ...]
     n_rows: int
     scores: dict[str, float]
 
@@ -56,17 +64,18 @@ def make_page(model: TableRegressor, table: object, title: str) -> Page:
     """Evaluate a model on a table, and make the page."""
     found = Evaluation.of(model, table)
     inside = Inspection.of(model)
+    ranked = ranked_inputs(model, found.rows.X)
     heading = f"{title}: {inside.target}"
-    drawn = [*pictures(model, found)]
+    sentences = tuple(verdict(found, str(inside.target), ranked))
+    said = "".join(f"<li>{escape(each)}</li>\n" for each in sentences)
     sections = [
+        _section("Verdict", f'{_tiles(found)}<ul class="verdict">\n{said}</ul>'),
+        _figures("Predictions and errors", [*of_errors(found), *of_inputs(model, found)]),
+        _figures("Which columns matter", [*of_importance(model, found, ranked)]),
+        _figures("Intervals", [*of_calibration(found)], _coverage(found)),
+        _section("Largest errors", _worst(found, model)),
         _section("Scores", _scores(found, inside)),
-        _section("Figures", f'<div class="figures">{"".join(map(_figure, drawn))}</div>'),
-        _section("Coverage of intervals", _coverage(found)),
-        _section("Largest errors", _worst(found, model.schema_)),
-        _section("Columns", _columns(inside)),
-        _section("Learned parameters", _learned(model, inside)),
-        _section("Trials", _trials(inside)),
-        _section("Timings", _timings(inside)),
+        _section("How the model was fitted", _fit(model, inside)),
     ]
     html = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -76,11 +85,34 @@ def make_page(model: TableRegressor, table: object, title: str) -> Page:
         f"{''.join(sections)}</main>\n<footer><p>Made by rwf {escape(rwf.__version__)}.</p>"
         "</footer>\n</body>\n</html>\n"
     )
-    return Page(html, found.n_rows, found.metrics)
+    return Page(html, sentences, found.n_rows, found.metrics)
 
 
 def _section(title: str, content: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>\n"
+
+
+def _figures(title: str, drawn: list[Picture], below: str = "") -> str:
+    """A section of figures, if there are any."""
+    if not drawn:
+        return ""
+    return _section(title, f'<div class="figures">{"".join(map(_figure, drawn))}</div>{below}')
+
+
+def _tiles(found: Evaluation) -> str:
+    """The main numbers, in large type."""
+    explained = "–" if math.isnan(found.explained) else percent(max(found.explained, 0.0))
+    numbers = {
+        "of the variance explained": explained,
+        "root-mean-square error": _number(found.metrics["rmse"]),
+        "of rows in 95 % intervals": percent(found.metrics["coverage"]),
+        "rows that look wrong": f"{len(found.suspicious):,}",
+    }
+    tiles = "".join(
+        f"<div><strong>{escape(value)}</strong> {escape(name)}</div>\n"
+        for name, value in numbers.items()
+    )
+    return f'<div class="tiles">\n{tiles}</div>\n'
 
 
 def _figure(picture: Picture) -> str:
@@ -118,15 +150,20 @@ def _summary(found: Evaluation, inside: Inspection) -> str:
     if len(found.rows) == found.n_rows:
         scored = f"{found.n_rows:,} rows"
     return escape(
-        f"{inside.estimator} with {inside.features:,} features, fitted to {inside.rows:,g} rows; "
-        f"evaluated on {scored} of a table. On the training rows the scores would be optimistic."
+        f"A model that was fitted to {inside.rows:,g} rows, evaluated on {scored} of a table. If "
+        "these are the rows of the fit, the numbers are too good: evaluate it on others."
     )
+
+
+def _beside(*tables: str) -> str:
+    """Small tables next to each other, if there is room."""
+    return f'<div class="beside">\n{"".join(tables)}</div>\n'
 
 
 def _scores(found: Evaluation, inside: Inspection) -> str:
     parts = []
     if found.scores is not None:
-        note = "constant and linear predictors are fitted by five-fold cross-validation"
+        note = "constant and straight line are fitted by five-fold cross-validation"
         parts.append(_score_table(f"On these rows; {note}", found.scores))
     if inside.scores is not None:
         when = f"When the model was fitted: {inside.scores.method}, {inside.scores.n_rows:,} rows"
@@ -139,7 +176,7 @@ def _scores(found: Evaluation, inside: Inspection) -> str:
     parts.append(
         _table("All scores of the model on these rows, unweighted", ("score", "value"), lines)
     )
-    return "".join(parts)
+    return _beside(*parts)
 
 
 def _score_table(caption: str, scores: Scores) -> str:
@@ -147,55 +184,73 @@ def _score_table(caption: str, scores: Scores) -> str:
 
 
 def _score_line(name: str, s: Score | GroupScores) -> tuple[str, ...]:
-    return name, _number(s.rmse), _number(s.nll), f"{s.coverage:.1%}"
+    return name, _number(s.rmse), _number(s.nll), f"{100 * s.coverage:.1f} %"
 
 
 def _coverage(found: Evaluation) -> str:
+    n = len(found.rows)
     lines = [
-        (f"{level:.0%}", f"{share:.1%}", _number(interval_width(found.prediction, level)))
+        (
+            f"{100 * level:.0f} %",
+            f"{100 * share:.1f} %",
+            f"± {200 * math.sqrt(level * (1 - level) / n):.1f} %",
+            _number(interval_width(found.prediction, level)),
+        )
         for level, share in zip(COVERED, found.coverage(COVERED), strict=True)
     ]
-    head = ("nominal", "observed", "mean width")
-    return _table("Share of rows inside central intervals, and their width", head, lines)
+    head = ("intervals of", "cover", "give or take", "mean width")
+    return _table(f"Share of the {n:,} rows inside intervals, and their width", head, lines)
 
 
-def _worst(found: Evaluation, schema: TableSchema) -> str:
-    p, rows = found.prediction, found.worst
-    numbers = [found.z, found.y, p.mean, p.scale, *found.rows.X.T]
+def _worst(found: Evaluation, model: TableRegressor) -> str:
+    schema, own, X = model.schema_, inputs_of(model), found.rows.X
+    low, high = found.prediction.interval(0.95)
     lines = [
-        (str(place + 1), *(_number(column[row]) for column in numbers))
-        for place, row in enumerate(rows)
+        (
+            f"{found.z[row]:+.1f}".replace("-", "−"),
+            _number(found.y[row]),
+            _number(found.mean[row]),
+            f"{_number(low[row])} to {_number(high[row])}",
+            *(spelled(each.column, X[row, list(each.part)]) for each in own),
+        )
+        for row in found.worst.tolist()
     ]
-    head = ("", "error in scales", str(schema.target), "mean", "scale", *schema.names)
-    return _table("Rows with the largest errors, in units of the predictive scale", head, lines)
+    head = (
+        "z", f"{schema.target}", "predicted", "95 % interval",
+        *(column.name for column in schema.columns),
+    )  # fmt: skip
+    about = "<p>z is the error in units of the predicted scale.</p>\n"
+    return about + _table("Rows with the largest z", head, lines)
+
+
+def _fit(model: TableRegressor, inside: Inspection) -> str:
+    tables = [_columns(inside), _trials(inside), _learned(model, inside), _timings(inside)]
+    if inside.parameters:
+        given = [*inside.parameters.items()]
+        tables.append(_table("Parameters that are not the default", ("parameter", "value"), given))
+    about = f"{inside.estimator} with {inside.features:,} features. Solver: {inside.solver}."
+    return f"<p>{escape(about)}</p>\n{_beside(*tables)}"
 
 
 def _columns(inside: Inspection) -> str:
     lines = [(c.name, c.dtype, c.categories or "–", c.fill) for c in inside.columns]
-    head = ("column", "type", "categories, one-hot", "missing values")
+    head = ("column", "type", "categories", "missing values become")
     return _table(f"Inputs of the model of {inside.target}", head, lines, "words")
 
 
 def _learned(model: TableRegressor, inside: Inspection) -> str:
-    parts = []
-    if inside.length_scales:
-        lines = [(name, *map(_number, each)) for name, each in inside.length_scales.items()]
-        parts.append(
-            _table("Length-scales in the units of the columns", ("column", *inside.blocks), lines)
-        )
-    deviations = np.sqrt(np.asarray(model.prior_variances_, dtype=np.float64))
-    values = [
-        ("noise", _number(inside.noise_deviation)),
-        ("smallest of the weights", _number(float(deviations.min()))),
-        ("median of the weights", _number(float(np.median(deviations)))),
-        ("largest of the weights", _number(float(deviations.max()))),
+    """The noise, and how far f varies along every column."""
+    noise = _table(
+        "Learned noise", ("", "value"), [("standard deviation", _number(inside.noise_deviation))]
+    )
+    if not inside.length_scales:
+        return noise
+    lines = [
+        (name, _number(float(np.min(each))), _number(float(np.max(each))))
+        for name, each in inside.length_scales.items()
     ]
-    parts.append(_table("Standard deviations in the units of the target", ("of", "value"), values))
-    parts.append(f"<p>Solver: {escape(inside.solver)}.</p>")
-    if inside.parameters:
-        given = [*inside.parameters.items()]
-        parts.append(_table("Parameters that are not the default", ("parameter", "value"), given))
-    return "".join(parts)
+    head = ("column", "shortest", "longest")
+    return noise + _table("Length-scales, in the units of the columns", head, lines)
 
 
 def _trials(inside: Inspection) -> str:

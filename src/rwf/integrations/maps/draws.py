@@ -44,7 +44,7 @@ def sample_map(
     X = inputs(dataset, dims, cells, model.places)
     units, rng = model.regressor.model_.units, generator(random_state)
     drawn = model.regressor.model_.sample(units.inputs(X), n, rng, noise=noise)[:, 0]
-    on_map = on_cells(units.y.inverse(drawn.T), cells)
+    on_map = on_cells(units.original_targets(drawn.T[..., None])[..., 0], cells)
     attrs = {"units": model.places.units} if model.places.units else {}
     found: xarray.DataArray = needed("xarray").DataArray(
         on_map, dims=("draw", *dims), coords=dataset.coords, name=model.places.target, attrs=attrs

@@ -20,6 +20,7 @@ from rwf.integrations.maps.cells import (
 )
 from rwf.integrations.maps.fit import MapModel
 from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import Predictive
 
 if TYPE_CHECKING:
     import xarray
@@ -47,7 +48,7 @@ class _Wanted:
             names["exceedance"] = ()
         return names
 
-    def of(self, p: StudentT) -> dict[str, Array]:
+    def of(self, p: Predictive) -> dict[str, Array]:
         """The variables of predictive distributions, shape (…, n)."""
         found = {"mean": p.mean, "sd": p.std}
         if self.quantiles:
@@ -135,12 +136,8 @@ def _predict_block(
     X = inputs(block, dims, cells, model.places)
     if len(X) == 0:
         found = wanted.of(StudentT(*np.empty((3, 0))))
-    elif wanted.noise:
-        mean, scale, dof, _ = model.regressor._distribution(X)
-        found = wanted.of(StudentT(mean[:, 0], scale[:, 0], dof[:, 0]))
     else:
-        mean, sd, _ = model.regressor._mean_and_std(X, noise=False)
-        found = wanted.of(StudentT.normal(mean[:, 0], sd[:, 0]))
+        found = wanted.of(model.regressor._distributions(X, noise=wanted.noise).output(0))
     filled = {
         name: ((*more, *dims), on_cells(found[name], cells)) for name, more in wanted.extra.items()
     }

@@ -1,8 +1,7 @@
 r"""The laws of scale and shift of a measure, in coordinates divided by ℓ.
 
-Every law of t here is a mixture of *points* and of uniform laws on *boxes*. So is the convex hull
-of rows on the line: a random convex combination of two rows is uniform between them, and rows in
-order cut the line into intervals on which the density is constant.
+Every law of t here is a mixture of *points* and of uniform laws on *boxes*. The convex hull of rows
+on the line is a box without padding.
 """
 
 from __future__ import annotations
@@ -110,28 +109,13 @@ def shift_law(shifts: ShiftSampler, rows: Array, lengths: Array, least: float) -
     n, d = rows.shape
     if type(shifts) is Rows:
         return [Points(rows / lengths, np.full(n, 1 / n))]
+    if type(shifts) is Hull and d == 1:
+        shifts = Box(pad=0.0)
     if type(shifts) is Box and d <= 3:
         low, high = shifts.corners(rows)
         return [boxes(low[None] / lengths, high[None] / lengths, np.ones(1))]
-    if type(shifts) is Hull and d == 1:
-        places, at_rows, between = _hull_of_line(rows[:, 0] / lengths)
-        left, right = places[:-1, None], places[1:, None]
-        return [Points(places[:, None], at_rows), boxes(left, right, between)]
     raise ValueError(
         f"shifts={shifts!r} in {d} dimensions have no exact kernel: there is one for Rows() in any "
         "number of dimensions, for Box() in at most three and for Hull() in one. Draw many shifts, "
         "and give them as the rows of a measure with shifts=Rows()."
     )
-
-
-def _hull_of_line(x: Array) -> tuple[Array, Array, Array]:
-    """Distinct places in order, their probabilities, and those of the intervals between them."""
-    places, counts = np.unique(x, return_counts=True)
-    probability = counts / len(x)
-    distance = np.abs(places[:, None] - places)
-    np.fill_diagonal(distance, np.inf)
-    # Two rows of different places make a uniform law on what lies between: its density enters at
-    # the left one and leaves at the right one.
-    density = 2 * np.outer(probability, probability) / distance
-    entering = np.triu(density).sum(axis=1) - np.tril(density).sum(axis=1)
-    return places, probability**2, np.cumsum(entering)[:-1] * np.diff(places)
