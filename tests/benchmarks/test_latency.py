@@ -64,3 +64,14 @@ def test_the_page_shows_every_stored_case():
     page = "\n".join(docs._latency([*rows, ROW]))
     assert all(f"| {row.case} | " in page for row in rows)
     assert "| 4.00 | 6.00 | **2.50, missed** |" in page
+
+
+def test_the_history_of_a_case_is_printed_by_commit(monkeypatch, capsys):
+    rows = [replace(ROW, commit="old", seconds=2.0), replace(ROW, commit="new+", seconds=3.0)]
+    monkeypatch.setattr(latency, "history", lambda *_: {ROW.case: rows, "other": [ROW]})
+    latency.main(["--history", "--case", ROW.case])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[0] == "old"
+    assert "3.00 s scaled" in first  # 2 s at 75 GFLOP/s
+    assert second.split()[0] == "new+"
+    assert "(missed)" in second
