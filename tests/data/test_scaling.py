@@ -73,6 +73,12 @@ def test_skewed_columns_get_a_logarithm_and_come_back(rng):
     # Order is kept, whichever way the tail points.
     for column in range(3):
         assert_array_equal(np.argsort(unit[:, column]), np.argsort(X[:, column]))
+    # Left-skewed columns are bent as far as right-skewed ones, and not the wrong way.
+    skewness = np.mean(((X - X.mean(axis=0)) / X.std(axis=0)) ** 3, axis=0)
+    assert skewness[0] > 2
+    assert skewness[2] < -2
+    for column in (0, 2):
+        assert abs(np.mean(unit[:, column] ** 3)) < 0.4 * abs(skewness[column])
     assert_allclose(scaler.original_inputs(unit), X, rtol=1e-8, atol=1e-8)
     assert abs(np.mean(unit[:, 0] ** 3)) < 0.5 * abs(
         np.mean(((X[:, 0] - X[:, 0].mean()) / X[:, 0].std()) ** 3)

@@ -343,24 +343,6 @@ def test_the_same_seed_gives_the_same_model(data, queries):
     assert_array_equal(a, b)
 
 
-def test_the_literal_recipe_has_the_papers_features(data):
-    X, y = data
-    model = RWFRegressor.from_paper(25, max_iter=1, n_restarts=0, random_state=0).fit(X, y)
-    span = np.ptp(X, axis=0).max()
-    length = model.length_scales_[0, 0]
-    s = model.scales_ * length / span
-    t, middle = model.shifts_, (X.min(0) + X.max(0)) / 2
-    A, T = (X - middle) / span, (t - middle) / span
-    r2 = ((A[:, None] - T) ** 2).sum(-1) / s**2
-    # d = 2: C⁻² = π (1 - 2 + 2·4/4) = π.
-    expected = s**-1.0 * np.pi**-0.5 * (1 - r2) * np.exp(-r2 / 2) / np.sqrt(25)
-    Z = model.model_.base.features(model.model_.units.inputs(X))
-    assert_allclose(Z, expected, atol=1e-12 * np.abs(expected).max())
-    assert (t >= X.min(0)).all()
-    assert (t <= X.max(0)).all()
-    assert (model.model_.base.fits[0].posterior.prior_variances == 1.0).all()
-
-
 def test_fitted_attributes_are_in_the_units_of_the_data(data):
     X, y = data
     model = REGRESSORS["random_features"]().fit(X, y)

@@ -391,3 +391,25 @@ def test_forgotten_rows_are_no_neighbors(fitted, data, new):
     with pytest.raises(ValueError, match="row 0 is not among the stored rows"):
         once.forget(X[700:], y[700:])
     assert_allclose(once.forget(X[:700], y[:700]).model_.n_rows, 0.0)
+
+
+class Memory:
+    """A model that knows all rows by heart, and no others: leave-one-out errors are all of y."""
+
+    n_outputs = 1
+    level = 0.04
+
+    def predict(self, X):
+        return Marginals(np.sin(6 * X[:, :1]), np.full((len(X), 1), self.level))
+
+    def leave_one_out(self, rows):
+        return Marginals(np.zeros_like(rows.y), np.full_like(rows.y, self.level))
+
+
+def test_the_blend_is_judged_on_leave_one_out_predictions_not_in_sample_ones(rng):
+    X = rng.uniform(0, 2, (700, 2))
+    y = np.sin(6 * X[:, :1])
+    found = blend_neighbors(Memory(), Block(X, y, np.ones(700)), 16, rng)
+    assert found is not None  # in-sample, the model has no errors that neighbors could mend
+    assert found.blends[0].gain > 1.0
+    assert_allclose(found.levels, 0.5 / Memory.level, rtol=0.2)  # E sin² / variance

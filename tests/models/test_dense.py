@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, Stack, WaveletFamily
@@ -60,3 +61,20 @@ def test_no_rows_have_no_predictions(model):
     p = model.predict(nothing)
     assert p.mean.shape == p.variance.shape == model.mean(nothing).shape == (0, 2)
     assert p.support.shape == (0,)
+
+
+def test_inducing_rows_do_not_judge_the_model_that_they_stay_in(rng):
+    X = rng.normal(size=(400, 4))
+    rows = Block(X, np.sin(2 * X[:, :1]), np.ones(400))
+    fit = RWFRegressor(
+        60, prior="nystrom", neighbors=None, max_iter=2, random_state=0, n_restarts=0
+    )
+    model = fit.fit(X, rows.y[:, 0]).model_.base
+    known = model.units.rows(rows)
+    unbiased = model.unbiased_rows(known)
+    inducing = {center.tobytes() for center in model.nystrom.centers}
+    assert len(inducing) == 60
+    assert len(unbiased) == 340
+    assert not inducing & {row.tobytes() for row in unbiased.X}
+    few = known.part(np.array([row.tobytes() in inducing for row in known.X]))
+    assert model.unbiased_rows(few) is few  # too few are left: all are used

@@ -323,3 +323,16 @@ def test_a_generator_of_the_users_own_goes_on_too(tmp_path):
     settings["random_state"] = np.random.default_rng(99)
     again = RWFRegressor(**{**USUAL, **settings}).fit(Blocks(4), checkpoint=path)
     assert_same(again, whole)
+
+
+def test_sums_are_recalled_by_their_own_name_only(tmp_path):
+    def entry(name):
+        return stream.Entry(name, 10, True, {})
+
+    checkpoint = checkpoints.Checkpoint(tmp_path / "fit.checkpoint", {}, lambda message: None)
+    checkpoint._entries = [entry("first"), entry("second"), entry("third")]
+    assert checkpoint.recall("first").name == "first"
+    assert checkpoint.recall("another") is None
+    # Those that follow were made by another course of the fit.
+    assert [e.name for e in checkpoint._entries] == ["first"]
+    assert checkpoint.recall("second") is None

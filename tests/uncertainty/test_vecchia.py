@@ -245,6 +245,20 @@ def test_some_targets_have_neighbors_in_a_subsample_only(rng, monkeypatch):
     assert (distances[20:] > distances[:10]).all()
 
 
+def test_the_likelihood_has_far_terms_by_default(rng):
+    X, y = some_rows(6000, 2, rng)
+    order = rng.permutation(6000)
+    gp = VecchiaGP(some_kernel(2), X, y)
+    rows, near = _targets(gp, order)
+    assert_array_equal(rows, np.concatenate([order, order[:100], order[:23]]))
+    distances = np.linalg.norm((X[near] - X[rows][:, None]) / gp.kernel.lengths, axis=2)[:, -1]
+    close, far, farthest = (
+        distances[i].mean() for i in (slice(6000), slice(6000, 6100), slice(6100, None))
+    )
+    assert far > 3 * close  # in two columns, of 1/16 of the rows: four times as far
+    assert farthest > 2 * far
+
+
 def test_degenerate_rows_are_no_failure(rng):
     X = np.full((50, 2), 1.5)
     for values in (np.zeros(50), rng.normal(size=50)):

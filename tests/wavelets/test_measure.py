@@ -170,7 +170,9 @@ def test_the_hull_of_rows_in_a_plane_is_that_plane(rng):
 
 @pytest.mark.parametrize("n, d", [(300, 8), (20, 9)])
 def test_a_hull_of_too_many_faces_is_refused_with_the_remedy(n, d, rng):
-    with pytest.raises(ValueError, match=rf"hull of {n} rows in {d} columns .* 'data' or 'box'"):
+    with pytest.raises(
+        ValueError, match=rf"hull of {n} rows in {d} columns .* Use shifts='data' or 'box'"
+    ):
         Hull()(rng.normal(size=(n, d)), 5, rng)
     flat = np.column_stack([rng.normal(size=(20, 3)), np.full((20, 6), 2.0)])
     assert Hull()(flat, 5, rng).shape == (5, 9)  # columns that do not vary are not counted

@@ -37,15 +37,26 @@ class Affine:
 
     @classmethod
     def learn(
-        cls, values: Array, weights: Array, *, common_scale: bool = False, least: float = 0.0
+        cls,
+        values: Array,
+        weights: Array,
+        *,
+        common_scale: bool = False,
+        spans: bool = False,
+        least: float = 0.0,
     ) -> Self:
-        """Weighted mean and deviation, or mid-range and largest span; below ``least``, constant."""
+        """Weighted mean and deviation; or mid-range, and the largest span or that of each column.
+
+        Columns that span less than ``least`` are constant.
+        """
         low, high = values.min(axis=0), values.max(axis=0)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         varies = half > np.maximum(CONSTANT * np.maximum(np.abs(low), np.abs(high)), least / 2)
         if common_scale:
             span = float(half[varies].max()) * 2 if varies.any() else 1.0
             return cls(middle, np.full(len(middle), span), varies)
+        if spans:
+            return cls(middle, np.where(varies, 2 * half, 1.0), varies)
         # Statistics of values in [-1, 1], which can neither overflow nor lose small spreads.
         unit = (values - middle) / np.where(varies, half, 1.0)
         share = weights / weights.sum()

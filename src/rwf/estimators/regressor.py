@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -13,8 +14,21 @@ from rwf.features.ridge import RidgeFeatures
 from rwf.features.wavelet import WaveletFeatures
 from rwf.priors import PRIORS, Prior, RandomFeatures
 from rwf.priors.base import CalibrationMode, Metric, Neighbors, Solver, Trend
+from rwf.priors.random_features import Normalize
 from rwf.wavelets import Wavelet
 from rwf.wavelets.measure import Box
+
+PRINTED = RandomFeatures(
+    scales=(2.0**-4, 2.0**2),
+    shifts=Box(pad=0.0),
+    normalization="energy",
+    blocks=("radial",),
+    variances="unit",
+)
+"""The prior that the paper prints, with any wavelet."""
+
+SPEECH = replace(PRINTED, wavelet="complex_morlet", ridge=1e-4, warm_up=10)
+"""Its recipe for TIMIT."""
 
 
 class RWFRegressor(FeatureRegressor):
@@ -126,27 +140,33 @@ class RWFRegressor(FeatureRegressor):
         n_components: int = 300,
         *,
         wavelet: str | Wavelet = "mexican_hat_paper",
+        normalize: Normalize = "standard",
+        speech: bool = False,
         max_iter: int = 60,
         n_restarts: int = 2,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> Self:
-        """The method as printed in the paper.
+        """The method as printed in the paper (Algorithm 1).
 
-        Isotropic atoms of unit energy, log-uniform scales in [2⁻⁴, 2²] of the largest span, shifts
-        uniform in the bounding box, weights of unit variance, no trend, the raw posterior; the
-        scale range and the noise are learned. It works for d up to about 3.
+        Isotropic atoms of unit energy, log-uniform scales that start in [2⁻⁴, 2²], shifts uniform
+        in the bounding box, weights of unit variance, no trend, the raw posterior; the scale range
+        and the noise are learned.
+
+        Args:
+            n_components: D.
+            wavelet: the mother wavelet.
+            normalize: "standard" gives all input columns the same deviation, as the paper says
+                that it normalises its data, "unit_box" the same span; ``None`` keeps their ratios.
+                The largest span is then 1, the unit of the scales.
+            speech: the recipe for TIMIT: complex Morlet wavelets, a ridge of 1e-4, and ten
+                iterations of warm-up in which scales are clipped.
+            max_iter, n_restarts, random_state, verbose: as for every other model.
         """
+        printed = SPEECH if speech else replace(PRINTED, wavelet=wavelet)
         return cls(
             n_components,
-            prior=RandomFeatures(
-                wavelet=wavelet,
-                scales=(2.0**-4, 2.0**2),
-                shifts=Box(pad=0.0),
-                normalization="energy",
-                blocks=("radial",),
-                variances="unit",
-            ),
+            prior=replace(printed, normalize=normalize),
             metric="isotropic",
             neighbors=None,
             trend="none",

@@ -52,7 +52,7 @@ def _densities(
     kept: Block, held: Block, prior: Prior, config: FitConfig, rng: np.random.Generator
 ) -> Array:
     """Log densities of held-out rows in the units of y, after a cheap fit to the others."""
-    config, units = replace(config, n_restarts=0), config.units(kept)
+    config, units = replace(config, n_restarts=0), prior.units(kept, config)
     size = config.n_components or prior.n_components(len(kept))
     known, test = units.rows(kept), units.rows(held)
     task = LearningTask(units, known, True, size, config, rng, lambda _: None)

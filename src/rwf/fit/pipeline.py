@@ -57,7 +57,7 @@ def fit(
     size = n if config.grouped else max(prior.sample_rows, 2 * n_components)
     complete = n <= size
     known = sample(rows, size, rng)
-    task = _task(known, complete, n_components, config, rng, watch)
+    task = _task(prior, known, complete, n_components, config, rng, watch)
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
     learned = replace(learned, trials=(*learned.trials, *tried))
@@ -96,7 +96,7 @@ def fit_stream(
         watch(Stage("learning", 0.0))
         prior = prior.for_rows(n, reader.n_inputs, config)
         n_components = config.n_components or prior.n_components(n)
-        task = _task(distinct(drawn), False, n_components, config, rng, watch)
+        task = _task(prior, distinct(drawn), False, n_components, config, rng, watch)
         learned = prior.learn(task)
         watch.lap()
         seed = int(rng.integers(2**63))
@@ -128,6 +128,7 @@ def _with_transform(config: FitConfig, rows: Block | None) -> FitConfig:
 
 
 def _task(
+    prior: Prior,
     known: Block,
     complete: bool,
     n_components: int,
@@ -136,7 +137,7 @@ def _task(
     progress: Progress,
 ) -> LearningTask:
     """What to learn from a sample, whose units are those of the model."""
-    units = config.units(known)
+    units = prior.units(known, config)
     return LearningTask(units, units.rows(known), complete, n_components, config, rng, progress)
 
 

@@ -6,9 +6,10 @@ from rwf.priors.adaptive import Adaptive
 from rwf.priors.auto import Auto
 from rwf.priors.base import Prior
 from rwf.priors.field import Field
+from rwf.priors.fourier import Fourier
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
-from rwf.priors.random_features import Fourier, RandomFeatures
+from rwf.priors.random_features import RandomFeatures
 from rwf.priors.spike_slab import SpikeSlab
 
 __all__ = [

@@ -172,6 +172,10 @@ class Prior(ABC):
             )
         return self
 
+    def units(self, rows: Block, config: FitConfig) -> Standardizer:
+        """Units learned from rows."""
+        return config.units(rows)
+
     @abstractmethod
     def n_components(self, n: int) -> int:
         """Feature columns for n rows, unless the user gave a number."""

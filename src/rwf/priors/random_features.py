@@ -16,8 +16,8 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.rows import Block
-from rwf.data.scaling import Standardizer
-from rwf.features import FourierFamily, RidgeFamily, WaveletFamily
+from rwf.data.scaling import Affine, Standardizer
+from rwf.features import RidgeFamily, WaveletFamily
 from rwf.features.base import Family, Stack
 from rwf.features.wavelet import Normalization
 from rwf.inference.empirical_bayes import LOG_NOISE_BOUNDS, LOG_PRIOR_BOUNDS
@@ -38,10 +38,12 @@ from rwf.wavelets import Wavelet, as_wavelet
 from rwf.wavelets.measure import Box, Hull, Measure, Rows, ShiftSampler, as_shifts
 
 Variances = Literal["block", "unit"]
+Normalize = Literal["standard", "unit_box"] | None
 
 START_NOISE = 0.1  # σ² to start from, for targets of unit variance
 SAMPLE_FEATURES = 300  # feature columns with which hyperparameters are learned
 POLISH_ITERATIONS = 20  # iterations with all atoms and rows, where these are few
+WARM_UP_REACH = np.log(2.0)  # by which logarithms of lengths and widths may move in a warm-up
 LEAST_COMPONENTS, MOST_COMPONENTS = 100, 2000  # bounds of the default, the number of rows
 
 
@@ -49,6 +51,8 @@ class FeaturePrior(Prior):
     """Features drawn from families, with one prior variance per block."""
 
     variances: Variances
+    ridge: float = 0.0
+    warm_up: int = 0
 
     @abstractmethod
     def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
@@ -70,6 +74,8 @@ class FeaturePrior(Prior):
             n_trials=config.n_trials,
             max_iter=config.max_iter,
             learn_priors=learn_variances,
+            ridge=self.ridge,
+            warm_up=self.warm_up,
             progress=task.progress,
         )
         at_bounds = next(trial.at_bounds for trial in trials if trial.chosen)
@@ -107,6 +113,10 @@ class RandomFeatures(FeaturePrior):
         blocks: kinds of features, each "radial" or "ridge", with their own length-scales and
             amplitude.
         variances: "block" learns one prior variance per block, "unit" fixes all at one.
+        normalize: gives input columns the same deviation, "standard", or span, "unit_box", and
+            the largest span 1; ``None`` leaves units to the metric.
+        ridge: λ of a penalty λ‖w‖² beside the prior variance of the weights.
+        warm_up: iterations first, in which scales stay within a factor of two of where they start.
     """
 
     wavelet: str | Wavelet = "mexican_hat"
@@ -115,10 +125,14 @@ class RandomFeatures(FeaturePrior):
     normalization: Normalization = "peak"
     blocks: tuple[str, ...] = ("radial", "radial", "ridge")
     variances: Variances = "block"
+    normalize: Normalize = None
+    ridge: float = 0.0
+    warm_up: int = 0
     name: ClassVar[str] = "random_features"
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         check_choice("normalization", self.normalization, ("peak", "energy"))
+        check_choice("normalize", self.normalize, ("standard", "unit_box", None))
         check_choice("variances", self.variances, ("block", "unit"))
         if not self.blocks or not set(self.blocks) <= {"radial", "ridge"}:
             raise ValueError(f"blocks={self.blocks!r}: give a tuple of 'radial' and 'ridge'.")
@@ -129,6 +143,15 @@ class RandomFeatures(FeaturePrior):
         Measure(low, high, as_shifts(self.shifts))  # refuses scales out of order
         as_wavelet(self.wavelet)
         return super().for_rows(n, d, config)
+
+    def units(self, rows: Block, config: FitConfig) -> Standardizer:
+        units = super().units(rows, config)
+        if self.normalize is None:
+            return units
+        X = Affine.learn(rows.X, rows.weights, spans=self.normalize == "unit_box")
+        # Atoms of unit energy have the less variance, the larger the volume that they fill.
+        span = np.ptp(X(rows.X)[:, X.varies], axis=0).max(initial=0.0) or 1.0
+        return replace(units, X=replace(X, scale=X.scale * span), logarithm=None)
 
     def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
         wavelet = as_wavelet(self.wavelet)
@@ -141,34 +164,7 @@ class RandomFeatures(FeaturePrior):
         return [kinds[kind] for kind in self.blocks]
 
 
-@dataclass(frozen=True)
-class Fourier(FeaturePrior):
-    """Random Fourier features of a stationary kernel.
-
-    Args:
-        kernel: "se", "matern12", "matern32" or "matern52".
-        n_blocks: sums of kernels with their own length-scales and amplitude.
-        variances: "block" learns one prior variance per block, "unit" fixes all at one.
-    """
-
-    kernel: str = "se"
-    n_blocks: int = 1
-    variances: Variances = "block"
-    name: ClassVar[str] = "fourier"
-
-    def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
-        check_choice("variances", self.variances, ("block", "unit"))
-        count: object = self.n_blocks
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"n_blocks={self.n_blocks!r} must be a positive integer.")
-        return super().for_rows(n, d, config)
-
-    def families(self, units: Standardizer, config: FitConfig) -> list[Family]:
-        family: Family = FourierFamily(self.kernel, first_length(units, config), config.ard)
-        return [family] * self.n_blocks
-
-
-def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+def check_choice(name: str, value: object, known: Sequence[str | None]) -> None:
     """That a parameter is one of a few words."""
     if value not in known:
         listed = ", ".join(repr(word) for word in known)
@@ -209,10 +205,13 @@ def draw_stack(
 
 
 def first_hyperparameters(
-    families: Sequence[Family], features: Stack, n_outputs: int
+    families: Sequence[Family], features: Stack, n_outputs: int, ridge: float = 0.0
 ) -> Hyperparameters:
-    """Initial values: unit variances, so that k(x, x) = O(1) at the data."""
-    log_priors = np.array([family.start_log_prior for family in families])
+    """Initial values: unit variances, so that k(x, x) = O(1) at the data.
+
+    A penalty λ‖w‖² adds 2λ to the precision of the weights.
+    """
+    log_priors = np.array([family.start_log_prior for family in families]) - np.log1p(2 * ridge)
     return Hyperparameters(features, log_priors, np.full(n_outputs, np.log(START_NOISE)))
 
 
@@ -233,9 +232,14 @@ def restart(
 
 
 def maximize_evidence(
-    shape: Hyperparameters, rows: Block, max_iter: int, *, learn_priors: bool = True
+    shape: Hyperparameters,
+    rows: Block,
+    max_iter: int,
+    *,
+    learn_priors: bool = True,
+    reach: float = np.inf,
 ) -> tuple[Hyperparameters, Trial]:
-    """L-BFGS on the evidence of the rows over σ², prior variances and θ."""
+    """L-BFGS on the evidence of the rows over σ², prior variances and θ, this within a reach."""
     k, b = len(shape.log_noise), len(shape.log_priors) if learn_priors else 0
     groups, n = shape.features.groups, float(rows.weights.sum())
 
@@ -248,12 +252,14 @@ def maximize_evidence(
         e = evidence(s.features, rows, groups, s.log_priors, s.log_noise)
         return e.value / n, np.concatenate([e.log_noise, e.log_priors[:b], e.theta]) / n
 
+    theta = shape.features.theta
+    near = (theta - reach)[:, None], (theta + reach)[:, None]
     v, report = maximize_log_evidence(
         objective,
         max_iter,
         ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
         ("prior variance of block", shape.log_priors[:b], LOG_PRIOR_BOUNDS),
-        ("shape parameter", shape.features.theta, shape.features.bounds),
+        ("shape parameter", theta, np.clip(shape.features.bounds, *near)),
     )
     return unpack(v), report
 
@@ -267,13 +273,18 @@ def learn_hyperparameters(
     n_trials: int,
     max_iter: int,
     learn_priors: bool = True,
+    ridge: float = 0.0,
+    warm_up: int = 0,
     progress: Progress = lambda message: None,
 ) -> tuple[Hyperparameters, list[Trial]]:
     """The shape of highest evidence on these rows, among several trials with the same atoms."""
     d = rows.X.shape[1]
-    first = first_hyperparameters(
-        families, draw_stack(families, n_features, rows.X, rng), rows.y.shape[1]
-    )
+    drawn = draw_stack(families, n_features, rows.X, rng)
+    first = first_hyperparameters(families, drawn, rows.y.shape[1], ridge)
+    if warm_up:
+        first, _ = maximize_evidence(
+            first, rows, warm_up, learn_priors=learn_priors, reach=WARM_UP_REACH
+        )
     return best_of(
         [restart(first, index, d, rng) for index in range(n_trials)],
         lambda shape, iterations: maximize_evidence(
