@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import rwf
-from benchmarks.rows import append
+from benchmarks.rows import append, history
 from benchmarks.timing import gemm_rate
 from experiments.data.tasks import problem
 
@@ -220,9 +220,18 @@ def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks latency", description=__doc__)
     parser.add_argument("--case", action="append", choices=[*CASES, *GROWTH], help="only this one")
     parser.add_argument("--growth", action="store_true", help="more and more rows, up to a million")
+    parser.add_argument(
+        "--history", action="store_true", help="print stored rows, and measure none"
+    )
     parser.add_argument("--out", type=Path, help="append the rows to this file, as JSON lines")
     arguments = parser.parse_args(given)
     names = arguments.case or [*CASES, *(GROWTH if arguments.growth else ())]
+    if arguments.history:
+        stored = history("latency", Row)
+        for name in names:
+            for row in stored.get(name, []):
+                print(f"{row.commit:<10} {row.version:<8} {report(row)}")
+        return
     measured = []
     with tempfile.TemporaryDirectory() as cache:
         for name in names:

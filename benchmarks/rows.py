@@ -31,12 +31,20 @@ def in_own_process(kind: type[Row], module: str, arguments: Iterable[object]) ->
     return kind(**json.loads(printed))
 
 
-def newest(name: str, kind: type[Row]) -> list[Row]:
-    """The newest stored row of every case; rows with other fields are left out."""
+def history(name: str, kind: type[Row]) -> dict[str, list[Row]]:
+    """The stored rows of every case, oldest first; rows with other fields are left out."""
     path = Path(__file__).parent / f"{name}.jsonl"
-    lines = [_renamed(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    own = [line for line in lines if line.keys() == kind.__dataclass_fields__.keys()]  # type: ignore[attr-defined]
-    return [kind(**line) for line in {line["case"]: line for line in own}.values()]
+    found: dict[str, list[Row]] = {}
+    for text in path.read_text(encoding="utf-8").splitlines():
+        line = _renamed(json.loads(text))
+        if line.keys() == kind.__dataclass_fields__.keys():  # type: ignore[attr-defined]
+            found.setdefault(line["case"], []).append(kind(**line))
+    return found
+
+
+def newest(name: str, kind: type[Row]) -> list[Row]:
+    """The newest stored row of every case."""
+    return [rows[-1] for rows in history(name, kind).values()]
 
 
 def _renamed(line: dict[str, Any]) -> dict[str, Any]:

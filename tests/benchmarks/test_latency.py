@@ -94,3 +94,14 @@ def test_stages_of_a_fit_are_shown_as_shares_of_its_seconds(monkeypatch):
         "| few | 150 | 2 | 4.00 | 75% | 25% | 0% |\n| few | 150 | 2 | 2.00 | 0% | 0% | 100% |"
         in page
     )
+
+
+def test_the_history_of_a_case_is_printed_by_commit(monkeypatch, capsys):
+    rows = [replace(ROW, commit="old", seconds=2.0), replace(ROW, commit="new+", seconds=3.0)]
+    monkeypatch.setattr(latency, "history", lambda *_: {ROW.case: rows, "other": [ROW]})
+    latency.main(["--history", "--case", ROW.case])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[0] == "old"
+    assert "3.00 s scaled" in first  # 2 s at 75 GFLOP/s
+    assert second.split()[0] == "new+"
+    assert "(missed)" in second

@@ -148,6 +148,6 @@ class _OneOutput:
     output: int
 
     def predict_combination(self, X: Array, weights: Array) -> tuple[Array, Array]:
-        mean, covariance = self.model._combination(X, weights)
+        mean, covariance = self.model.combine_rows(X, weights)
         variances = np.einsum("qqk->qk", covariance)
         return mean[:, self.output], np.sqrt(variances[:, self.output])
