@@ -3,14 +3,16 @@ r"""Simulated signals with known truth, for the demo, tests and experiments.
 The multi-step function is the paper's first experiment; Blocks, Bumps, HeaviSine and Doppler are
 the four of Donoho and Johnstone (1994), Ideal spatial adaptation by wavelet shrinkage, table 1. A
 :class:`Sample` has the noiseless values beside the noisy ones, so that the error in f can be
-separated from the noise.
+separated from the noise. :func:`diamonds` is a table with categories.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rwf._types import Array
 
@@ -121,3 +123,48 @@ def donoho_johnstone(
     x = grid if regular else np.sort(rng.uniform(0.0, 1.0, n))
     f = snr / function(grid).std() * function(x)
     return Sample(X=x[:, None], y=f + rng.standard_normal(n), f=f)
+
+
+CUTS = ("Fair", "Good", "Very Good", "Premium", "Ideal")
+COLORS = ("J", "I", "H", "G", "F", "E", "D")
+CLARITIES = ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF")
+POPULAR = (0.3, 0.31, 0.4, 0.5, 0.7, 0.9, 1.0, 1.01, 1.2, 1.5, 2.0)  # carats
+REMEASURED = 0.2  # share of stones that are offered twice
+
+
+def diamonds(n: int, rng: np.random.Generator, noise: float = 0.1) -> dict[str, NDArray[Any]]:
+    """The columns of n stones with skewed prices, categories and near-duplicates.
+
+    It has the columns of the well-known table of diamonds. A fifth of the stones are offered twice,
+    with lengths that differ by a hundredth of a millimetre, and a price of their own.
+
+    Args:
+        n: number of rows.
+        rng: the source of all draws.
+        noise: standard deviation of the logarithm of the price.
+    """
+    carat = np.where(
+        rng.random(n) < 0.5, rng.choice(POPULAR, n), np.exp(rng.normal(-0.4, 0.55, n)).clip(0.2, 4)
+    )
+    same, offers = np.arange(n), np.flatnonzero(rng.random(n) < REMEASURED)
+    same[offers] = rng.integers(n, size=len(offers))
+    cut, color, clarity = (rng.integers(len(c), size=n) for c in (CUTS, COLORS, CLARITIES))
+    depth = rng.normal(61.7, 1.4 - 0.15 * cut, n)
+    length = 6.45 * np.cbrt(carat * 61.7 / depth) * np.exp(0.01 * rng.normal(size=n))
+    stone = np.column_stack([carat, depth, length, rng.normal(57.5, 2.2, n), cut, color, clarity])
+    carat, depth, length, table, cut, color, clarity = stone[same].T
+    grades = 0.03 * cut + (0.04 + 0.01 * carat) * color + (0.09 + 0.02 * carat) * clarity
+    worth = 7.6 + 1.85 * np.log(carat) + 0.12 * (carat >= 1.0) + grades
+    x = np.round(length, 2) + 0.01 * rng.integers(-1, 2, n)
+    return {
+        "carat": np.round(carat, 2),
+        "cut": np.array(CUTS)[cut.astype(int)],
+        "color": np.array(COLORS)[color.astype(int)],
+        "clarity": np.array(CLARITIES)[clarity.astype(int)],
+        "depth": np.round(depth, 1),
+        "table": np.round(table),
+        "x": np.round(x, 2),
+        "y": np.round(x + 0.01 * rng.integers(-2, 3, n), 2),
+        "z": np.round(length * depth / 100, 2),
+        "price": np.round(np.exp(worth + noise * rng.standard_normal(n))),
+    }

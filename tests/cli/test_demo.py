@@ -1,5 +1,7 @@
 """The demo is a fair comparison, and it leaves one whole figure behind."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -24,11 +26,32 @@ def test_every_method_is_scored_by_every_metric(result):
         assert row.seconds > 0
 
 
+def test_the_default_is_compared_and_the_conclusion_comes_from_the_numbers(result):
+    names = [row.method for row in result.rows]
+    assert names == ["RFF", "RWF as printed", "RWF by default"]
+    errors = dict(zip(names, (0.06, 0.02, 0.005), strict=True))
+    rows = tuple(replace(row, function_error=errors[row.method]) for row in result.rows)
+    said = demo.conclusion(replace(result, rows=rows))
+    assert said.startswith(
+        "RWF by default is closest to the true function, with a root-mean-square"
+    )
+    assert "error of 0.005; that of RWF as printed (0.02) is 4.0 times as large" in said
+    assert "that of RFF (0.06) is 12.0 times as large" in said
+    assert all(f"{100 * row.scores['coverage']:.0f} % ({row.method})" in said for row in rows)
+
+
+def test_the_error_is_that_of_the_function_and_the_score_that_of_the_rows(result):
+    """Noise is independent of the error, so that squares add up, but for chance."""
+    for row in result.rows:
+        total = np.hypot(row.function_error, result.noise)
+        assert abs(row.scores["rmse"] - total) < 4 * result.noise / np.sqrt(result.n_test)
+
+
 def test_every_method_has_n_components_columns_and_at_most_a_trend_more(result):
-    *equal, learned = result.rows
+    *equal, chosen = result.rows
     for row in equal:
         assert 24 <= row.features <= 24 + 2
-    assert learned.method == "RWF, spike and slab"
+    assert chosen.method == "RWF by default"
 
 
 def test_the_same_seed_gives_the_same_scores(result, tmp_path):

@@ -30,7 +30,7 @@ from rwf.data.schema import (
 from rwf.data.writers import write_columns
 from rwf.errors import NoSuchColumnError, UnknownCategoryWarning
 from rwf.persistence.checks import check
-from rwf.persistence.codec import Mismatch
+from rwf.persistence.registry import Mismatch
 
 SCHEMA = TableSchema(
     (CategoryColumn("town", "string", ("Bern", "Chur"), "Bern"), NumberColumn("area", "double")),

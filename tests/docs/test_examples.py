@@ -5,27 +5,20 @@ A block of text right after one of Python is what it prints; numbers may differ 
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from docs.hooks.gallery import Example, run, scripts
-from rwf import cli
+from docs.hooks.examples import BLOCK, MARK, Example, RunPage, output, run, run_page, scripts
 from rwf.data.readers.formats import FORMATS
 from rwf.priors import PRIORS
 from rwf.uncertainty.noise import NOISE_MODELS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-
-
-BLOCK = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
+GUIDES = [page for page in PAGES if page.parent.name == "guide"]
 WITH_MAPS = {"raster.md", "areas.md"}  # pages whose examples need the extra maps
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -44,21 +37,14 @@ def test_examples_run(page, monkeypatch, tmp_path):
     if page.name in WITH_MAPS:
         pytest.importorskip("xarray", reason="the extra maps is not installed")
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "example"}
     text = page.read_text(encoding="utf-8")
-    for language, block, expected in BLOCK.findall(text):
-        if language == "python":
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
-            if expected:
-                assert_same_text(printed.getvalue(), expected)
-            continue
-        for line in re.findall(r"^rwf .*$", block, flags=re.MULTILINE):
-            monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
-            with pytest.raises(SystemExit) as stopped:
-                cli.main()
-            assert not stopped.value.code, line
+    outcomes = [*run_page(text, page.stem)]
+    for block, outcome in zip(BLOCK.finditer(text), outcomes, strict=True):
+        if block["expected"]:
+            assert_same_text(outcome.printed, block["expected"])
+    if page in GUIDES:
+        assert any(outcome.printed for outcome in outcomes), "a guide shows what its code prints"
+        assert any(outcome.svg for outcome in outcomes), "a guide has a picture"
 
 
 def assert_same_text(printed, expected):
@@ -69,36 +55,82 @@ def assert_same_text(printed, expected):
 
 
 def test_readme_shows_what_its_first_example_prints():
-    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    first = next(block for block in blocks if block[0] == "python")
-    assert NUMBER.search(first[2])
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = next(block for block in BLOCK.finditer(text) if block["language"] == "python")
+    assert NUMBER.search(first["expected"])
+
+
+def test_a_page_shows_output_and_figures_after_the_code_that_made_them(tmp_path):
+    page = tmp_path / "page.md"
+    figure = "from matplotlib.figure import Figure\nfigure = Figure()\n"
+    page.write_text(
+        "# Sums\n\n```python\na = 3\nprint(2 * a)\n```\n\nAnd then\n\n## A line\n\n"
+        f"```python\n{figure}print(a)\n```\n\n```text\n3.001\n```\n\nThe end.\n"
+    )
+    found = RunPage.of(page)
+    assert found.markdown == (
+        f"# Sums\n\n```python\na = 3\nprint(2 * a)\n```\n\n{output('6')}\n\nAnd then\n\n"
+        f"## A line\n\n```python\n{figure}print(a)\n```\n\n{output('3')}\n\n"
+        "![A line](page-1.svg)\n\nThe end.\n"
+    )
+    assert [*found.figures] == ["page-1.svg"]
+    assert found.figures["page-1.svg"].startswith(b"<?xml")
+
+
+def test_an_example_that_fails_stops_the_build(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Models\n\n```sh\nrwf inspect none.rwf\n```\n")
+    with pytest.raises(RuntimeError, match="exit code 2"):
+        RunPage.of(page)
 
 
 @pytest.mark.parametrize("script", scripts(), ids=lambda script: script.stem)
 def test_scripts_of_the_gallery_run(script):
-    example = Example.read(script)
-    if not example.possible:
-        pytest.skip("RWF_DATA is not set to a folder of data sets")
-    outcome = run(script)
+    example, outcome = Example.read(script), run(script)
     assert outcome.svg.startswith(b"<?xml")
     page = example.page(outcome)
     assert f"![{example.title}]({script.stem}.svg)" in page
-    assert outcome.printed in page
+    assert outcome.printed.rstrip() in page
 
 
-@pytest.mark.parametrize("folder", ["", "not-there"])
-def test_a_page_of_the_gallery_without_its_data_says_so(folder, monkeypatch):
-    monkeypatch.setenv("RWF_DATA", folder)
-    example = Example("name", "A title", "A text.", "os.environ['RWF_DATA']")
-    assert not example.possible
-    assert "was not set to a folder" in example.page(None)
-    assert ".svg" not in example.page(None) + example.card
+def test_scripts_of_the_gallery_need_no_data_of_others():
+    sources = [script.read_text(encoding="utf-8") for script in scripts()]
+    assert not [source for source in sources if "environ" in source]
 
 
-def test_what_does_not_run_here_is_marked_as_such():
-    unrun = {page.name for page in PAGES if "```py\n" in page.read_text(encoding="utf-8")}
-    # Ray and Spark, as the page says; and GPyTorch, which tests_bench/test_gpytorch_kernel.py runs.
-    assert unrun == {"large-data.md", "interoperability.md"}
+def test_overviews_show_scripts_that_exist():
+    names = {script.stem for script in scripts()}
+    for page in PAGES:
+        for mark in MARK.finditer(page.read_text(encoding="utf-8")):
+            assert names >= set(mark[1].split()), page.name
+
+
+FURTHER = re.compile(r"```py\n(.*?)```", flags=re.DOTALL)
+IMPORTED = re.compile(r"^(?:import|from) (ray|pyspark|skpro|torch)\b", flags=re.MULTILINE)
+
+
+OF_OTHERS = "coming-from.md"  # shows the code of other libraries beside ours
+
+
+def further():
+    """Examples by the package that they need beyond the pinned environment, and their page."""
+    found = {}
+    for page in (page for page in PAGES if page.name != OF_OTHERS):
+        package = None
+        for block in FURTHER.findall(page.read_text(encoding="utf-8")):
+            imported = IMPORTED.search(block)
+            package = imported[1] if imported else package  # others go on with the block before
+            found.setdefault((package, page), []).append(block)
+    return found
+
+
+@pytest.mark.parametrize("package, page", further(), ids=lambda x: getattr(x, "name", x))
+def test_examples_with_further_packages_run(package, page, monkeypatch, tmp_path):
+    pytest.importorskip(package, reason=f"needs {package}: nox -s harnesses")
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "example"}
+    for block in further()[package, page]:
+        exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
 
 
 def anchors(page):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rwf import RWFRegressor
-from rwf.data.rows import row_numbers
+from rwf.data.rows import Block, without
 from rwf.estimators.unlearning import RecentRows
 from rwf.inference.spike_slab import Schedule
 from rwf.linalg.downdate import downdated
@@ -23,6 +23,7 @@ KINDS = {
     "multifrontal": {"solver": "multifrontal", "prior": "multiscale"},
     "spike_slab": {"prior": SpikeSlab(SHORT), "n_components": None},
     "field": {"prior": "field"},
+    "blended": {"prior": "multiscale", "neighbors": 16, "n_components": 8},
 }
 
 
@@ -33,10 +34,14 @@ def rows(n=300, seed=0, noise=0.2):
     return X, 7.0 + wave + noise * rng.normal(size=n)
 
 
+def _block(X, y):
+    return Block(X, y[:, None], np.ones(len(y)))
+
+
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
 def fitted(request):
     options = {"n_components": 30, "random_state": 0} | request.param
-    return RWFRegressor(**options).fit(*rows())
+    return RWFRegressor(**options).fit(*rows(500))
 
 
 NEW = np.linspace(1.5, 5.5, 25)[:, None]
@@ -55,6 +60,36 @@ def test_forgetting_is_adding_undone(fitted, first):
     once = fitted.empty_copy().partial_fit(X, y).forget(X[first:], y[first:])
     assert once.model_.n_rows == pytest.approx(first)
     assert_same(once, never)
+
+
+@given(copies=st.lists(st.integers(0, 59), min_size=1, max_size=20))
+@settings(max_examples=3)
+def test_copies_of_rows_are_forgotten_one_by_one(fitted, copies):
+    """Rows that were given several times, and weights that are as many of them."""
+    X, y = rows()
+    more = fitted.empty_copy().partial_fit(X, y)
+    once, twice = X[copies], y[copies]
+    added = fitted.empty_copy().partial_fit(np.vstack([once, X]), np.append(twice, y))
+    assert added.model_.n_rows == pytest.approx(300 + len(copies))
+    weights = np.ones(300) + np.bincount(copies, minlength=300)
+    assert_same(added, fitted.empty_copy().partial_fit(X, y, weights))
+    assert_same(added.forget(once, twice), more)
+    gone = sorted(set(copies))
+    never = fitted.empty_copy().partial_fit(np.delete(X, gone, axis=0), np.delete(y, gone))
+    assert_same(more.forget(X[gone], y[gone]), never)
+
+
+@pytest.mark.parametrize("kind", ["multiscale", "field", "blended"])
+def test_copies_among_the_rows_of_a_fit_can_be_forgotten(kind):
+    X, y = rows(500)
+    options = {"n_components": 30, "random_state": 0} | KINDS[kind]
+    model = RWFRegressor(**options).fit(np.vstack([X, X[:40]]), np.append(y, y[:40]))
+    assert model.model_.keeps_rows == (kind != "multiscale")
+    assert_same(model, model.empty_copy().partial_fit(np.vstack([X[:40], X]), np.append(y[:40], y)))
+    model.forget(X[:40], y[:40])
+    assert_same(model, model.empty_copy().partial_fit(X, y))
+    model.forget(X[:40], y[:40])
+    assert_same(model, model.empty_copy().partial_fit(X[40:], y[40:]))
 
 
 def test_forgetting_all_rows_leaves_none(fitted):
@@ -120,16 +155,20 @@ def test_rows_without_noise_are_forgotten_by_the_triangle():
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.data())
-def test_numbers_of_rows_are_each_found_once(values, data):
-    stored = np.array(values, dtype=float)[:, None]
-    wanted = data.draw(st.permutations(range(len(values))))[
-        : data.draw(st.integers(0, len(values)))
-    ]
-    found = row_numbers(stored, stored[wanted])
-    assert_array_equal(stored[found], stored[wanted])
-    assert len(set(found.tolist())) == len(wanted)
-    with pytest.raises(ValueError, match=f"row {len(wanted)} is not among"):
-        row_numbers(stored, np.vstack([stored[wanted], [[9.0]]]))
+def test_stored_rows_leave_as_often_as_they_are_forgotten(values, data):
+    def counts(block):
+        return np.bincount(block.X[:, 0].astype(int), block.weights, minlength=4)
+
+    stored = _block(np.array(values, dtype=float)[:, None], np.zeros(len(values)))
+    number = data.draw(st.integers(0, len(values)))
+    gone = stored.part(np.array(data.draw(st.permutations(range(len(values)))))[:number])
+    assert_array_equal(counts(without(stored, gone)), counts(stored) - counts(gone))
+    twice = Block(stored.X, stored.y, 2.0 * stored.weights)
+    assert_array_equal(counts(without(twice, gone)), counts(twice) - counts(gone))
+    for wrong, row in ((9.0, len(values)), (values[0], 0)):
+        more = _block(np.append(values, wrong)[:, None], np.zeros(len(values) + 1))
+        with pytest.raises(ValueError, match=f"row {row} is not among"):
+            without(stored, more)
 
 
 # ------------------------------------------------------------------------------------- streams
@@ -204,12 +243,6 @@ def test_influence_is_what_changes_without_the_rows(kind):
     shift = Z @ (posterior.mean - rest.mean) * units.y.scale[0]
     assert_allclose(found.shift[g], shift, rtol=1e-5, atol=1e-8)
     assert_array_equal(found.groups, np.arange(6))
-
-
-def _block(X, y):
-    from rwf.data.rows import Block
-
-    return Block(X, y[:, None], np.ones(len(y)))
 
 
 def test_an_outlier_has_the_lowest_log_density():

@@ -157,14 +157,15 @@ def test_an_output_that_is_noise_is_left_to_the_model(data, new):
     assert all(end.shape == (4, 2) for end in both.predict_interval(X[:4], 0.9))
     more = both.empty_copy().partial_fit(X[:50], np.column_stack([noise, y])[:50])
     assert blend_of(more, 0) is None
-    assert_allclose(blend_of(more, 1).rows[1], (y[:50] - y.mean()) / y.std(), rtol=1e-6, atol=1e-9)
+    stored = np.sort(blend_of(more, 1).rows.y[:, 0])
+    assert_allclose(stored, np.sort(y[:50] - y.mean()) / y.std(), rtol=1e-6, atol=1e-9)
 
 
 def test_dense_models_can_be_blended_too(new):
     X, y = terrain(600, 0)
     model = RWFRegressor(40, prior="multiscale", neighbors=16, random_state=0).fit(X, y)
     assert blend_of(model).gain > 0.5
-    assert len(blend_of(model).rows[0]) == 600
+    assert len(blend_of(model).rows.X) == 600
     rmse = [np.sqrt(np.mean((new[1] - p) ** 2)) for p in (model.predict(new[0]), y.mean())]
     assert rmse[0] < 0.5 * rmse[1]
 
@@ -235,11 +236,13 @@ def test_neighbors_is_the_number_of_rows_to_condition_on(neighbors):
 def test_further_rows_are_stored(data, fitted, new):
     X, y = new
     more = pickle.loads(pickle.dumps(fitted)).partial_fit(X[:700], y[:700])
-    assert len(blend_of(more).rows[0]) == len(blend_of(more).squares) == 1900
-    assert len(blend_of(fitted).rows[0]) == 1200
+    assert len(blend_of(more).rows.X) == len(blend_of(more).squares) == 1900
+    assert len(blend_of(fitted).rows.X) == 1200
     unit = fitted.model_.units
-    assert_allclose(blend_of(more).rows[0][1200:], unit.inputs(X[:700]))
-    assert_allclose(blend_of(more).rows[1][1200:], unit.y(y[:700, None])[:, 0])
+    stored, added = blend_of(more).rows, unit.inputs(X[:700])
+    place = np.searchsorted(stored.X[:, 0], added[:, 0])
+    assert_allclose(stored.X[place], added)
+    assert_allclose(stored.y[place], unit.y(y[:700, None]))
     errors = [np.sqrt(np.mean((y - m.predict(X))[700:] ** 2)) for m in (more, fitted)]
     assert errors[0] < errors[1]
 
@@ -248,7 +251,7 @@ def test_rows_of_no_weight_are_not_stored(data, fitted):
     X, y = data
     weights = (np.arange(300) % 3 > 0).astype(float)
     some = fitted.empty_copy().partial_fit(X[:300], y[:300], sample_weight=weights)
-    assert len(blend_of(some).rows[0]) == 200
+    assert len(blend_of(some).rows.X) == 200
     assert some.model_.n_rows == 200
     wild = np.where(weights > 0, y[:300], 1e6)
     again = fitted.empty_copy().partial_fit(X[:300], wild, sample_weight=weights)
@@ -269,8 +272,8 @@ def test_rows_of_no_weight_are_not_learned_from():
         calibration="global",
         random_state=0,
     ).fit(X, y, weights)
-    assert len(blend_of(model).rows[0]) == 2550
-    assert blend_of(model).rows[1].max() < 10.0
+    assert len(blend_of(model).rows.X) == 2550
+    assert blend_of(model).rows.y[:, 0].max() < 10.0
 
 
 def test_rows_add_in_any_split(data, fitted, new):
@@ -280,8 +283,10 @@ def test_rows_add_in_any_split(data, fitted, new):
     merged = halves[0].merge(halves[1])
     order = np.concatenate([np.arange(0, 1200, 2), np.arange(1, 1200, 2)])
     whole = fitted.empty_copy().partial_fit(X[order], y[order])
-    for a, b in zip(blend_of(merged).rows, blend_of(whole).rows, strict=True):
-        assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    stored = [blend_of(model).rows for model in (merged, whole, fitted)]
+    for other in stored[1:]:
+        assert_array_equal(other.X, stored[0].X)
+        assert_array_equal(other.y, stored[0].y)
     for other in (whole, fitted):
         for a, b in zip(merged.predict(new[0], True), other.predict(new[0], True), strict=True):
             assert_allclose(a, b, rtol=1e-5)
@@ -291,7 +296,7 @@ def test_without_rows_the_blend_is_the_wrapped_model(data, fitted, new):
     blank = fitted.empty_copy()
     with pytest.raises(ValueError, match="no rows yet"):
         blank.predict(new[0])
-    assert blend_of(blank).rows[0].shape == (0, 2)
+    assert blend_of(blank).rows.X.shape == (0, 2)
     units, inner = fitted.model_.units, fitted.model_.model
     unit = units.inputs(new[0])
     own = inner.model.predict(unit)
@@ -301,7 +306,7 @@ def test_without_rows_the_blend_is_the_wrapped_model(data, fitted, new):
     one = blank.partial_fit(data[0][:1], data[1][:1])
     own = units.y.inverse(one.model_.base.predict(unit).mean)[:, 0]
     assert_array_equal(one.predict(new[0]), own)
-    assert len(blend_of(fitted).rows[0]) == 1200
+    assert len(blend_of(fitted).rows.X) == 1200
     two = one.partial_fit(data[0][1:2], data[1][1:2])
     assert np.isfinite(two.predict(new[0], return_std=True)).all()
 
@@ -347,15 +352,16 @@ def test_the_blend_does_not_depend_on_the_size_of_variances(data, fitted):
 
 def test_the_stored_rows_are_those_that_were_given(fitted):
     moved = replace(blend_of(fitted), center=3.0)
-    again = moved.empty().update(*moved.rows)
+    rows = moved.rows
+    again = moved.empty().update(replace(rows, y=rows.y + 3.0))
     assert_allclose(again.gp.values, moved.gp.values, rtol=1e-12, atol=1e-12)
-    assert_allclose(moved.rows[1] - blend_of(fitted).rows[1], 3.0, atol=1e-9)
+    assert_allclose(again.merge(blend_of(fitted)).counts.sum(), 2 * len(rows))
 
 
 def test_leave_one_out_predictions_are_those_of_a_blend_without_the_row(fitted):
     """With the kernel, the experts and the model's own prediction kept, a row is taken out."""
     blend, units, found_blend = blend_of(fitted), fitted.model_.units, fitted.model_.model
-    X, y = blend.rows
+    X, y = blend.rows.X, blend.rows.y[:, 0]
     rows = np.array([0, 7, 130])
     own = Marginals(np.array([0.1, -0.3, 0.2]), np.array([0.5, 0.4, 0.9]))
     found = blend.leave_one_out(rows, own)

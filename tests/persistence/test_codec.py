@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
 import numpy as np
@@ -16,9 +16,10 @@ from rwf._types import Array, BoolArray, IntArray
 from rwf.data.stream import Entry
 from rwf.errors import ModelFileError, UnsavableModelError
 from rwf.fit.pipeline import FitState
-from rwf.persistence.codec import SCALARS, Decoder, Encoder, Registry, require
+from rwf.persistence.codec import SCALARS, Decoder, Encoder, Mismatch, _check_array
 from rwf.persistence.estimators import FittedAttributes, TableAttributes
 from rwf.persistence.records import CHECKPOINT, MODEL_FILE
+from rwf.persistence.registry import Registry, require
 
 
 class Shape:
@@ -185,7 +186,7 @@ def supported(hint, registry):
         return all(supported(inner, registry) for inner in get_args(hint))
     if get_origin(hint) is Annotated:
         array, lengths = get_args(hint)
-        return get_origin(array) is np.ndarray and isinstance(lengths, str)
+        return array in (Array, IntArray, BoolArray) and isinstance(lengths, str)
     if get_origin(hint) is Literal or hint in (*SCALARS, NoneType, Ellipsis):
         return True
     return set(registry.members(hint)) <= set(registry.classes)
@@ -213,3 +214,13 @@ def test_saved_classes_are_frozen_and_have_names_of_their_own():
         assert all(cls.__dataclass_params__.frozen for cls in registry.classes)
         for cls, names in registry.cached.items():
             assert all(isinstance(vars(cls)[name], cached_property) for name in names)
+
+
+@pytest.mark.parametrize("spelled", [Array, GenericAlias(np.ndarray, (np.float64,))])
+def test_entries_of_arrays_are_checked_however_numpy_spells_their_type(spelled):
+    hint = Annotated[spelled, "m d"]  # from numpy 2.5 on, NDArray is an alias with one argument
+    sizes = {"m": 3}
+    _check_array(np.ones((3, 2)), hint, sizes)
+    assert sizes == {"m": 3, "d": 2}
+    with pytest.raises(Mismatch, match="an array of int64 in 2 dimensions is not one of float64"):
+        _check_array(np.ones((3, 2), dtype=np.int64), hint, sizes)

@@ -711,7 +711,7 @@ ARRAYS = {
 
 def test_arrays_come_back_as_they_lay_in_memory(path):
     file.write(path, {}, list(ARRAYS.values()))
-    _, arrays = file.read(path)
+    _, arrays, _ = file.read(path)
     for (name, array), found in zip(ARRAYS.items(), arrays, strict=True):
         assert found.dtype == array.dtype, name
         assert found.shape == array.shape, name

@@ -35,6 +35,10 @@ def rows_of(n):
     return Block(np.zeros((n, 1)), np.zeros((n, 1)), np.ones(n))
 
 
+def block(X, y):
+    return Block(X, y[:, None], np.ones(len(y)))
+
+
 def terrain(n, rng, d=2):
     """Smooth on the left and rough on the right of the first input, nearly without noise."""
     X = rng.uniform(1.0, 2.0, (n, d))
@@ -55,7 +59,7 @@ class Fitted:
         ).posterior
         held = held_out_rows(rows_of(len(X)), rng)
         unseen = self.posterior.leave_one_out(X[held], y[held], np.ones(len(held)))
-        found = learn_output_blend(X, y, held, unseen, rng)
+        found = learn_output_blend(block(X, y), held, unseen, rng)
         self.blend = None if found is None else found.blend
 
     def predict(self, X):
@@ -141,7 +145,7 @@ def test_few_or_constant_rows_have_no_blend(rng):
     for rows, y in ((200, X[:, 0]), (400, np.full(400, 7.0))):
         held = held_out_rows(rows_of(rows), rng)
         unseen = Marginals(y[held], np.ones(len(held)))
-        assert learn_output_blend(X[:rows], y[:rows], held, unseen, rng) is None
+        assert learn_output_blend(block(X[:rows], y[:rows]), held, unseen, rng) is None
 
 
 def test_repeated_rows_are_no_failure(rng):
@@ -162,7 +166,9 @@ def test_units_of_y_do_not_matter(rng):
         model = Marginals(factor * constant.mean + shift, factor**2 * constant.variance)
         unseen, there = (Marginals(model.mean[i], model.variance[i]) for i in (held, np.s_[800:]))
         generator = np.random.default_rng(8)
-        found = learn_output_blend(X[:800], factor * y[:800] + shift, held, unseen, generator)
+        found = learn_output_blend(
+            block(X[:800], factor * y[:800] + shift), held, unseen, generator
+        )
         return found.blend.predict(X[800:], there)
 
     one, other = predicted(1.0, 0.0), predicted(50.0, -9.0)

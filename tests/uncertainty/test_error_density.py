@@ -79,6 +79,12 @@ def test_the_tails_follow_the_errors(dof, rng):
     assert found.dof == (HEAVIEST if dof == 3.0 else LIGHTEST)
 
 
+def test_a_few_rows_do_not_tell_of_light_tails(rng):
+    few, many = (scored(rng, n, SCALES["same"], dof=200.0) for n in (100, 2000))
+    assert learn(few, rng, local=False).dof <= 4.0
+    assert learn(many, rng, local=False).dof == LIGHTEST
+
+
 def test_even_errors_have_an_even_scale(rng):
     found = learn(scored(rng, 600, SCALES["same"]), rng)
     assert max(found.features.amplitudes[1:]) < 0.5

@@ -176,21 +176,22 @@ def test_learning_finds_noise_anisotropy_and_smoothness(rng):
     assert 0.03 < np.sqrt(gp.kernel.amplitude * gp.kernel.nugget) < 0.07
 
 
-def test_orders_far_behind_are_dropped_without_changing_the_result(rng, monkeypatch):
+def test_half_of_the_targets_choose_the_order_and_all_give_the_rest(rng, monkeypatch):
     X = rng.normal(3.0, 2.0, (300, 2))
-    y, learned, found, maximized = np.sin(X).sum(axis=1), [], [], vecchia._maximized
+    y, learned, maximized = np.sin(X).sum(axis=1), [], vecchia._maximized
 
-    def counted(gp, *others):
-        learned.append(gp.kernel.twice_order)
-        return maximized(gp, *others)
+    def noted(gp, targets, *others):
+        found = maximized(gp, targets, *others)
+        learned.append((gp.kernel.twice_order, len(targets[0]), found[1]))
+        return found
 
-    monkeypatch.setattr(vecchia, "_maximized", counted)
-    for deficit in (vecchia.LARGEST_DEFICIT, np.inf):
-        monkeypatch.setattr(vecchia, "LARGEST_DEFICIT", deficit)
-        found.append(learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2)).kernel)
-    assert learned.count(1) == 3  # the roughest order once, and twice if all do
-    assert learned.count(5) == 4
-    assert_array_equal(found[0].theta, found[1].theta)
+    monkeypatch.setattr(vecchia, "_maximized", noted)
+    gp = learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2))
+    far = 18  # targets whose neighbors are among a 16th of the rows
+    assert [n for _, n, _ in learned] == [150 + far] * 3 + [300 + far]
+    assert [order for order, _, _ in learned[:3]] == [1, 3, 5]
+    best = max(learned[:3], key=lambda each: each[2])[0]
+    assert learned[3][0] == gp.kernel.twice_order == best == 5
 
 
 def test_it_predicts_within_its_error_bars(rng):

@@ -94,9 +94,9 @@ def _parts(found: "Inspection") -> list[object]:
     columns = table_of(f"target {found.target!r}, from", "column", "type", "categories", "missing")
     for column in found.columns:
         columns.add_row(column.name, column.dtype, column.categories, column.fill)
-    lengths = table_of("length-scales, in the units of the columns", "column", *found.blocks)
+    lengths = table_of("length-scales, in the units of the columns", "", "shortest", "longest")
     for name, values in found.length_scales.items():
-        lengths.add_row(name, *(f"{value:.4g}" for value in values))
+        lengths.add_row(name, f"{min(values):.4g}", f"{max(values):.4g}")
     parts: list[object] = [columns]
     if found.scores is not None:
         parts.append(scores_table(found.scores))

@@ -28,14 +28,17 @@ FEWEST_GROUPS = 5  # groups below which none can be held out: a model of the oth
 HELD_GROUPS, SCORED_GROUPS = 2, 10  # groups that are held out, or scored, at least
 
 
-def held_out_rows(rows: Block, rng: np.random.Generator) -> IntArray:
-    """Indices, ascending, of training rows that are held out: whole groups, if there are groups."""
-    n = len(rows)
+def held_out_rows(rows: Block, rng: np.random.Generator, n: int | None = None) -> IntArray:
+    """Indices, ascending, of training rows that are held out: whole groups, if there are groups.
+
+    As many as if there were ``n`` rows.
+    """
+    n = len(rows) if n is None else n
     share = min(max(SHARE, ENOUGH / max(n, 1)), LARGEST_SHARE)
     size = min(int(share * n), MOST)
     if rows.groups is not None:
         return _of_groups(rows.groups, size, HELD_GROUPS, 0.5, rng)
-    return np.sort(rng.permutation(n)[:size])
+    return np.sort(rng.permutation(len(rows))[:size])
 
 
 def hold_out(rows: Block, rng: np.random.Generator) -> tuple[Block, Block]:

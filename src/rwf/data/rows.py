@@ -14,6 +14,7 @@ from rwf._types import Array, BoolArray, FloatArray, IntArray
 from rwf.linalg.threads import in_parallel
 
 BLOCK_BYTES = 64 * 2**20  # memory for one block of features
+ROUNDING = 1e-9  # share of a weight that is left by rounding alone
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e15  # beyond, products underflow and sums ignore rows
 
 Sum = TypeVar("Sum")
@@ -185,26 +186,41 @@ def distinct(rows: Block) -> Block:
     return Block(np.ascontiguousarray(X), np.ascontiguousarray(y), totals, groups=groups)
 
 
-def row_numbers(stored: Array, rows: Array) -> IntArray:
-    """Where rows stand among stored ones; of equal ones each counts once."""
-    number = np.unique(np.vstack([stored, rows]), axis=0, return_inverse=True)[1].ravel()
-    order = np.argsort(number, kind="stable")
-    ordered, is_stored = number[order], order < len(stored)
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    copies = np.bincount(number[: len(stored)], minlength=int(number.max(initial=0)) + 1)
-    wanted = rank[~is_stored] - copies[ordered[~is_stored]]  # which copy each row is
-    missing = wanted >= copies[ordered[~is_stored]]
-    if missing.any():
-        row = int((order[~is_stored] - len(stored))[missing].min())
+def without(stored: Block, rows: Block) -> Block:
+    """Stored rows less the weights of some of them; of equal ones in groups, the last go first."""
+    table = np.vstack([np.hstack([part.X, part.y]) for part in (stored, rows)])
+    number = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+    own, gone = np.split(number, [len(stored)])
+    wanted = np.bincount(gone, rows.weights, minlength=len(table)).astype(np.float64)
+    left, missing = stored.weights.copy(), wanted.copy()
+    places, unseen = np.arange(len(stored))[::-1], own[::-1]
+    while len(places):
+        _, first = np.unique(unseen, return_index=True)  # one of each that are equal
+        its = places[first]
+        taken = np.minimum(left[its], missing[own[its]])
+        left[its] -= taken
+        missing[own[its]] -= taken
+        places, unseen = np.delete(places, first), np.delete(unseen, first)
+    unknown = (missing > ROUNDING * wanted)[gone]
+    if unknown.any():
         raise ValueError(
-            f"row {row} is not among the stored rows of the model: forget only rows that were "
-            "added, exactly as they were."
+            f"row {np.flatnonzero(unknown)[0]} is not among the stored rows of the model, or not "
+            "so often: forget only rows that were added, exactly as they were."
         )
-    first = np.searchsorted(ordered, ordered[~is_stored])
-    found = np.empty(len(rows), dtype=np.intp)
-    found[order[~is_stored] - len(stored)] = order[first + wanted]
-    return found
+    return replace(stored, weights=left).part(left > ROUNDING * stored.weights)
+
+
+def row_numbers(stored: Block, rows: Block) -> IntArray:
+    """Where some of the stored rows stand among them; of equal ones, where the last one stands."""
+    keys = [
+        np.column_stack([part.X, part.y, *(() if part.groups is None else (part.groups,))])
+        for part in (stored, rows)
+    ]
+    number = np.unique(np.vstack(keys), axis=0, return_inverse=True)[1].ravel()
+    own, wanted = np.split(number, [len(stored)])
+    places = np.empty(len(number), dtype=np.intp)
+    places[own] = np.arange(len(stored))
+    return places[wanted]
 
 
 def repeated_share(X: Array) -> float:

@@ -111,12 +111,9 @@ class EncodedModel:
         return self.model.predict_rows(X).mean
 
     def predict_combination(self, X: Array, weights: Array) -> tuple[Array, Array]:
-        """Linear combinations of f whose weights add up to one."""
-        inside = self.model.model_
-        units = inside.units
-        mean, covariance = inside.combination(units.inputs(X), weights)
-        std = np.sqrt(np.einsum("iik->ik", covariance)) * units.y.scale
-        return (mean * units.y.scale + units.y.center)[:, 0], std[:, 0]
+        """Means and standard deviations of linear combinations of f."""
+        mean, covariance = self.model.combine_rows(X, weights)
+        return mean[:, 0], np.sqrt(np.einsum("iik->ik", covariance))[:, 0]
 
 
 def _changed(model: TableRegressor) -> dict[str, str]:

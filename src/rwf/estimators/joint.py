@@ -43,29 +43,29 @@ class JointRegressor(FittedRegressor):
             return_cov: return the covariance of the combinations, shape (q, q) or (q, q, k),
                 instead of their standard deviations.
         """
-        inputs, units = self._fitted_inputs(X), self.model_.units
+        inputs = self._fitted_inputs(X)
         A = np.asarray(weights, dtype=np.float64)
         if A.ndim not in (1, 2) or A.shape[-1] != len(inputs) or not np.isfinite(A).all():
             raise ValueError(
                 f"weights of shape {A.shape} for {len(inputs)} places: give a finite number for "
                 "every place, shape (n,), or (q, n) for several combinations."
             )
-        rows = np.atleast_2d(A)
-        if units.transform is None:
-            mean, covariance = self.model_.combination(units.inputs(inputs), rows)
-            mean = mean * units.y.scale + rows.sum(axis=1)[:, None] * units.y.center
-            covariance = covariance * units.y.scale**2
-        else:
-            mean, covariance = self._combination(inputs, rows)
+        mean, covariance = self.combine_rows(inputs, np.atleast_2d(A))
         if not return_cov:
             covariance = np.sqrt(np.einsum("iik->ik", covariance))
         if A.ndim == 1:
             mean, covariance = mean[0], covariance[0] if not return_cov else covariance[0, 0]
         return self._squeeze(mean), self._squeeze(covariance)
 
-    def _combination(self, inputs: Array, A: Array) -> tuple[Array, Array]:
-        """Of targets that were transformed: f has their correlations, and deviations of its own."""
-        p, units = self._predicted(inputs), self.model_.units
+    def combine_rows(self, inputs: Array, A: Array) -> tuple[Array, Array]:
+        """Means and covariances of combinations of f at rows of numbers, by output."""
+        units = self.model_.units
+        if units.transform is None:
+            mean, covariance = self.model_.combination(units.inputs(inputs), A)
+            mean = mean * units.y.scale + A.sum(axis=1)[:, None] * units.y.center
+            return mean, covariance * units.y.scale**2
+        # Of targets that were transformed, f has their correlations, and deviations of its own.
+        p = self._predicted(inputs)
         f = in_target_units(units, p.of_function)
         slope = f.std / np.sqrt(np.maximum(p.function_variance, SMALLEST))
         weights = A * slope.T[:, None]

@@ -23,7 +23,14 @@ from rwf.fit.targets import suited
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, Model
 from rwf.models.blended import blend_neighbors
-from rwf.priors.base import FitConfig, LearnedPrior, LearningTask, Prior, calibrated
+from rwf.priors.base import (
+    FitConfig,
+    LearnedPrior,
+    LearningTask,
+    Prior,
+    calibrated,
+    left_out_rows,
+)
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -154,15 +161,16 @@ def condition(
     """
     watch(Stage("conditioning", 0.8))
     model = learned.condition(task, rows)
+    seen = left_out_rows(model, learned, task)
     n_neighbors = _n_neighbors(learned, task, n)
     if n_neighbors and (task.complete or in_memory is not None):
         watch(Stage("neighbours", 0.9))
         everything = task.known if in_memory is None else task.units.rows(in_memory)
-        model = blend_neighbors(model, everything, n_neighbors, task.rng) or model
+        model = blend_neighbors(model, everything, n_neighbors, task.rng, seen) or model
     watch(Stage("calibration", 0.9))
-    model = calibrated(model, learned, task)
+    model = calibrated(model, learned, task, seen)
     watch(Stage("report", 0.97))
-    report = report_on(model, learned, task, n, watch.seconds)
+    report = report_on(model, learned, seen, n, watch.seconds)
     watch.lap()
     task.progress(
         f"fitted {report.n_rows} rows with {report.n_features} features: "

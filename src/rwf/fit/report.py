@@ -17,8 +17,8 @@ from rwf.fit.groups import GroupScores
 from rwf.inference.optimize import Trial
 from rwf.inference.posterior import normal_log_density
 from rwf.linalg.dense import factor_matrix
-from rwf.models.base import Model
-from rwf.priors.base import LearnedPrior, LearningTask
+from rwf.models.base import LeftOutRows, Model
+from rwf.priors.base import LearnedPrior
 
 MOSTLY = 0.75  # share of a line from which on a model counts as no better
 
@@ -88,12 +88,12 @@ class FitReport:
 
 
 def report_on(
-    model: Model, learned: LearnedPrior, task: LearningTask, n_rows: int, seconds: dict[str, float]
+    model: Model, learned: LearnedPrior, seen: LeftOutRows, n_rows: int, seconds: dict[str, float]
 ) -> FitReport:
     """Describe a fit, by leave-one-out predictions of some of the rows it learned from."""
-    rows, summary = task.scored, model.summary
+    rows, summary = seen.rows, model.summary
     ones = np.ones((len(rows), 1))
-    own = -model.leave_one_out(rows).log_density(rows.y) + learned.n_learned / len(rows)
+    own = -model.left_out(seen).log_density(rows.y) + learned.n_learned / len(rows)
     constant = _least_squares_scores(ones, rows)
     linear = _least_squares_scores(np.hstack([ones, rows.X]), rows)
     slope = model.units.log_slope(model.units.original_targets(rows.y))

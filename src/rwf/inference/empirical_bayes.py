@@ -70,16 +70,18 @@ def empirical_bayes(
 ) -> EmpiricalBayes:
     """Maximise the evidence of one output over σ² and the tied prior variances.
 
-    A few variances are found by ``max_iter`` steps of Newton's method, many by a fixed point. ``groups`` has
-    the group of every column, and ``parents`` the block of every group, if these are its parts.
+    A few variances are found by ``max_iter`` steps of Newton's method, many by a fixed point.
+    ``groups`` has the group of every column, and ``parents`` the block of every group, if these are
+    its parts.
     """
     if learn_priors and parents is not None and len(parents) >= MANY_GROUPS:
         return mackay_fixed_point(statistics, output, groups, parents, start)
-    with _blas_threads(groups):
+    with blas_threads_for(groups):
         return _by_newton(statistics, output, groups, start, learn_priors, max_iter)
 
 
-def _blas_threads(groups: IntArray) -> AbstractContextManager[object]:
+def blas_threads_for(groups: IntArray) -> AbstractContextManager[object]:
+    """One thread for few columns, and all for many."""
     return nullcontext() if len(groups) >= MANY_COLUMNS else one_blas_thread()
 
 
@@ -184,7 +186,7 @@ def mackay_fixed_point(
     low, high = np.exp(LOG_PRIOR_BOUNDS)
     priors, noise = np.exp(start.log_priors), start.noise_variance
     evaluations = 0
-    with _blas_threads(groups):
+    with blas_threads_for(groups):
         for _ in range(max_iter):
             posterior = statistics.posterior(output, priors[groups], noise)
             evaluations += 1

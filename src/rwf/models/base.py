@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from rwf._types import Array
+from rwf._types import Array, IntArray
 from rwf.data.holdout import group_parts
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
@@ -49,6 +49,16 @@ class Prediction:
         names = ("mean", "function_variance", "noise_variance", "support")
         return cls(*(np.concatenate([getattr(p, name) for p in parts])[place] for name in names))
 
+    def part(self, which: IntArray) -> Prediction:
+        """The predictions of some of the rows."""
+        return Prediction(
+            self.mean[which],
+            self.function_variance[which],
+            self.noise_variance[which],
+            self.support[which],
+            None if self.dof is None else self.dof[which],
+        )
+
     @property
     def variance(self) -> Array:
         """Variance of a new observation, shape (n, k)."""
@@ -70,6 +80,18 @@ class Prediction:
         """log p(y) of targets of shape (n, k), summed over the outputs, shape (n,)."""
         total: Array = self.distribution.logpdf(y).sum(axis=1)
         return total
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """Training rows, and what the model inside all corrections predicts of them, left out."""
+
+    rows: Block
+    base: Prediction
+
+    @classmethod
+    def of(cls, model: Model, rows: Block) -> LeftOutRows:
+        return cls(rows, model.base.leave_one_out(rows))
 
 
 @dataclass(frozen=True)
@@ -160,6 +182,10 @@ class Model(ABC):
         If the rows have groups, all rows of a group are left out together: these must be among
         the rows. Hyperparameters stay as they are.
         """
+
+    def left_out(self, seen: LeftOutRows) -> Prediction:
+        """:meth:`leave_one_out` of rows for which the model inside all corrections has it."""
+        return seen.base
 
     @abstractmethod
     def covariance(self, X: Array, *, noise: bool = True) -> Array:

@@ -10,9 +10,9 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import held_out_rows
-from rwf.data.rows import Block, Rows
+from rwf.data.rows import Block, Rows, row_numbers
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Model, Prediction
+from rwf.models.base import LeftOutRows, Model, Prediction
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.uncertainty.blending import OutputBlend, learn_output_blend
 
@@ -35,7 +35,7 @@ class NeighborBlend(CorrectedModel):
     def correction(self, X: Array, p: Prediction) -> Correction:
         return self._correction(p, lambda blend, own: blend.predict(X, own))
 
-    def leave_one_out(self, rows: Block) -> Prediction:
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
         groups = rows.groups
 
         def blended(blend: OutputBlend, own: Marginals) -> Marginals:
@@ -44,7 +44,6 @@ class NeighborBlend(CorrectedModel):
             _, stored = blend.gp.nearest(rows.X, 1)
             return blend.leave_one_out(stored[:, 0], own)
 
-        p = self.model.leave_one_out(rows)
         return self._correction(p, blended).of(p)
 
     def _correction(
@@ -64,7 +63,7 @@ class NeighborBlend(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         blends = tuple(
-            None if blend is None else blend.update(unit.X, unit.y[:, output])
+            None if blend is None else blend.update(_of_output(unit, output))
             for output, blend in enumerate(self.blends)
         )
         return replace(self, model=self.model.update(rows), blends=blends)
@@ -73,7 +72,7 @@ class NeighborBlend(CorrectedModel):
         assert isinstance(rows, Block)  # the estimator reads them into memory
         unit = self.units.rows(rows.part(rows.weights > 0))
         blends = tuple(
-            None if blend is None else blend.forget(unit.X, unit.y[:, output])
+            None if blend is None else blend.forget(_of_output(unit, output))
             for output, blend in enumerate(self.blends)
         )
         return replace(self, model=self.model.forget(rows), blends=blends)
@@ -85,32 +84,41 @@ class NeighborBlend(CorrectedModel):
     def merge(self, other: NeighborBlend) -> NeighborBlend:
         merged = super().merge(other)
         blends = tuple(
-            None if a is None or b is None else a.update(*b.rows)
+            None if a is None or b is None else a.merge(b)
             for a, b in zip(self.blends, other.blends, strict=True)
         )
         return replace(merged, blends=blends)
 
 
+def _of_output(rows: Block, output: int) -> Block:
+    return replace(rows, y=rows.y[:, [output]])
+
+
 def blend_neighbors(
-    model: Model, rows: Block, n_neighbors: int, rng: np.random.Generator
+    model: Model,
+    rows: Block,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    seen: LeftOutRows | None = None,
 ) -> NeighborBlend | None:
     """The blend with all rows, if it clearly raises the density of held-out ones, or ``None``.
 
-    If rows have groups, neighbors of held-out rows are in other groups.
+    Some of the rows ``seen`` are held out; ``None`` takes any of all rows. If rows have groups,
+    neighbors of held-out rows are in other groups.
     """
     rows = rows.part(rows.weights > 0)
-    held = held_out_rows(rows, rng)
-    test = rows.part(held)
-    alone = model.leave_one_out(test)
+    seen = seen or LeftOutRows.of(model, rows)
+    chosen = held_out_rows(seen.rows, rng, len(rows))
+    chosen = chosen[seen.rows.weights[chosen] > 0]
+    test, alone = seen.rows.part(chosen), model.left_out(seen).part(chosen)
+    held = row_numbers(rows, test)
     squares = (test.y - alone.mean) ** 2 / alone.variance
     levels = np.ones(model.n_outputs)
     blends: list[OutputBlend | None] = []
     for output in range(model.n_outputs) if len(test) else ():
         levels[output] = np.average(squares[:, output], weights=test.weights)
         own = Marginals(alone.mean[:, output], levels[output] * alone.variance[:, output])
-        found = learn_output_blend(
-            rows.X, rows.y[:, output], held, own, rng, n_neighbors, rows.groups
-        )
+        found = learn_output_blend(_of_output(rows, output), held, own, rng, n_neighbors)
         blends.append(None if found is None else found.blend)
     if all(blend is None for blend in blends):
         return None

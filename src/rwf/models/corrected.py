@@ -21,6 +21,7 @@ from rwf.data.scaling import Standardizer
 from rwf.features.base import FeatureMap
 from rwf.models.base import (
     ENOUGH_SCORES,
+    LeftOutRows,
     Model,
     ModelSummary,
     Prediction,
@@ -117,7 +118,13 @@ class CorrectedModel(Model):
         return self.correction(X, p).of(p)
 
     def leave_one_out(self, rows: Block) -> Prediction:
-        p = self.model.leave_one_out(rows)
+        return self.left_out(LeftOutRows.of(self, rows))
+
+    def left_out(self, seen: LeftOutRows) -> Prediction:
+        return self.corrected(seen.rows, self.model.left_out(seen))
+
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
+        """Leave-one-out predictions of rows, from those of the model that is corrected."""
         return self.correction(rows.X, p).of(p)
 
     def covariance(self, X: Array, *, noise: bool = True) -> Array:

@@ -19,10 +19,11 @@ from typing import Annotated
 import numpy as np
 
 from rwf._types import Array, IntArray
-from rwf.data.rows import Block, Rows, row_numbers
+from rwf.data.rows import Block, Rows, distinct, joined, without
 from rwf.inference.posterior import Marginals
-from rwf.models.base import Model, ModelSummary, Prediction, incompatible
+from rwf.models.base import ModelSummary, Prediction, incompatible
 from rwf.models.corrected import CorrectedModel, Correction
+from rwf.models.tree import TreeModel
 from rwf.uncertainty.conditional import ConditionalField
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel, Kriging, KrigingPrediction
@@ -53,12 +54,17 @@ class _Joint:
 
 @dataclass(frozen=True)
 class FieldModel(CorrectedModel):
-    """A lattice model blended with the kriging of its rows, which it stores."""
+    """A lattice model blended with the kriging of its rows, which it stores.
 
-    larger: tuple[Model, ...]  # a lattice of more atoms, or none
+    The statistics of its lattices are those of these rows, so that files need not hold them.
+    """
+
+    model: TreeModel
+    larger: tuple[TreeModel, ...]  # a lattice of more atoms, or none
     outputs: tuple[FieldOutput, ...]
     X: Annotated[Array, "n d"]  # training rows, in standardised units
     y: Annotated[Array, "n k"]
+    weights: Annotated[Array, "n"]  # how often each row counts
     scores: tuple[FieldScores, ...]  # of each output
     n_neighbors: int
 
@@ -76,8 +82,14 @@ class FieldModel(CorrectedModel):
         return replace(inner, noise_variances=np.array(noises) * self.units.y.scale**2)
 
     @property
-    def _lattices(self) -> tuple[Model, ...]:
+    def lattices(self) -> tuple[TreeModel, ...]:
+        """The lattice below the kriging of residuals, and the larger one."""
         return (self.model, *self.larger)
+
+    @property
+    def rows(self) -> Block:
+        """All training rows, in standardised units."""
+        return Block(self.X, self.y, self.weights)
 
     @cached_property
     def _krigings(self) -> tuple[tuple[Kriging, Kriging], ...]:
@@ -103,8 +115,8 @@ class FieldModel(CorrectedModel):
         larger = [model.predict(X) for model in self.larger]
         return self._correction(p, larger, lambda kriging: kriging.predict(X))
 
-    def leave_one_out(self, rows: Block) -> Prediction:
-        p, stored = self.model.leave_one_out(rows), self._stored(rows)
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
+        stored = self._stored(rows)
         larger = [model.leave_one_out(rows) for model in self.larger]
         return self._correction(p, larger, lambda kriging: kriging.leave_one_out(stored)).of(p)
 
@@ -148,7 +160,7 @@ class FieldModel(CorrectedModel):
         p = self.predict(X)
         coarse = [
             lattice.sample(X, count, rng, noise=False) - lattice.mean(X)[..., None]
-            for lattice in self._lattices
+            for lattice in self.lattices
         ]
         drawn = np.repeat(p.mean[..., None], count, axis=2)
         for i, joint in enumerate(self._joints(X, p)):
@@ -173,7 +185,7 @@ class FieldModel(CorrectedModel):
             return super().covariance_of(X, A)
         joints = [*self._joints(X, self.predict(X))]
         C = np.zeros((A.shape[1], A.shape[1], self.n_outputs))
-        for number, lattice in enumerate(self._lattices):
+        for number, lattice in enumerate(self.lattices):
             scale = np.array([joint.coarse[number] for joint in joints])
             C += lattice.covariance_of(X, A * scale[:, None])
         for i, joint in enumerate(joints):
@@ -184,7 +196,7 @@ class FieldModel(CorrectedModel):
 
     def _joints(self, X: Array, p: Prediction) -> Iterator[_Joint]:
         """The parts of every output whose variances add up to those of a prediction."""
-        lattice, *larger = (model.predict(X).function_variance for model in self._lattices)
+        lattice, *larger = (model.predict(X).function_variance for model in self.lattices)
         for i, (own, krigings) in enumerate(zip(self.outputs, self._krigings, strict=True)):
             near, left = (kriging.predict(X) for kriging in krigings)
             values, rest = (
@@ -202,42 +214,41 @@ class FieldModel(CorrectedModel):
 
     def update(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        unit = self.units.rows(rows.part(rows.weights > 0))
-        larger = tuple(model.update(rows) for model in self.larger)
-        return self._with_rows(unit.X, unit.y, self.model.update(rows), larger)
+        return self._with_rows(distinct(joined([self.rows, self._own(rows)])))
 
     def forget(self, rows: Rows) -> FieldModel:
         assert isinstance(rows, Block)  # the estimator reads them into memory
-        unit = self.units.rows(rows.part(rows.weights > 0))
-        gone = row_numbers(np.hstack([self.X, self.y]), np.hstack([unit.X, unit.y]))
-        kept, model = np.delete(np.arange(len(self.X)), gone), self.model.forget(rows)
-        larger = tuple(lattice.forget(rows) for lattice in self.larger)
-        return self._with_no_rows()._with_rows(self.X[kept], self.y[kept], model, larger)
+        return self._with_rows(without(self.rows, self._own(rows)))
 
     def empty(self) -> FieldModel:
-        larger = tuple(model.empty() for model in self.larger)
-        return replace(self._with_no_rows(), model=self.model.empty(), larger=larger)
+        return self._with_rows(self.rows.part(slice(0)))
 
     def merge(self, other: FieldModel) -> FieldModel:
         if len(self.larger) != len(other.larger):
             raise incompatible("lattices")
-        larger = tuple(a.merge(b) for a, b in zip(self.larger, other.larger, strict=True))
-        return self._with_rows(other.X, other.y, super().merge(other).model, larger)
+        for own, others in zip(self.lattices, other.lattices, strict=True):
+            own.merge(others)  # raises an error if they differ
+        return self._with_rows(distinct(joined([self.rows, other.rows])))
 
-    def _with_no_rows(self) -> FieldModel:
-        none = FieldScores(np.empty(0), np.empty(0))
-        return replace(self, X=self.X[:0], y=self.y[:0], scores=(none,) * len(self.outputs))
+    def _own(self, rows: Block) -> Block:
+        """Further rows as this model stores them."""
+        return self.units.rows(rows.part(rows.weights > 0))
 
-    def _with_rows(self, X: Array, y: Array, model: Model, larger: tuple[Model, ...]) -> FieldModel:
-        """The model with further rows, which its lattices have seen; kernels and blends stay."""
-        X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
-        if len(X) <= FEWEST_ROWS:
-            return replace(self._with_no_rows(), model=model, larger=larger, X=X, y=y)
+    def _with_rows(self, rows: Block) -> FieldModel:
+        """The model of other rows; kernels, atoms and blends stay."""
+        model, *larger = (
+            own.empty() if len(rows) == 0 else own.refit(rows, own.noise) for own in self.lattices
+        )
         scores = tuple(
-            leave_one_out_scores(own.values, X, y[:, i] - own.center, self.n_neighbors)
+            leave_one_out_scores(own.values, rows.X, rows.y[:, i] - own.center, self.n_neighbors)
+            if len(rows) > FEWEST_ROWS
+            else FieldScores(np.empty(0), np.empty(0))
             for i, own in enumerate(self.outputs)
         )
-        return replace(self, model=model, larger=larger, X=X, y=y, scores=scores)
+        return replace(
+            self, model=model, larger=tuple(larger), scores=scores, X=rows.X, y=rows.y,
+            weights=rows.weights,
+        )  # fmt: skip
 
 
 def leave_one_out_scores(

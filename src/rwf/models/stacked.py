@@ -94,11 +94,7 @@ class Stacked(CorrectedModel):
         mean = self.model.mean(X)
         return mean + (1.0 - self.shares) * (self.line(X) - mean)
 
-    def leave_one_out(self, rows: Block) -> Prediction:
-        return self.stack(self.model.leave_one_out(rows), rows)
-
-    def stack(self, p: Prediction, rows: Block) -> Prediction:
-        """Leave-one-out predictions of rows, from those of the model."""
+    def corrected(self, rows: Block, p: Prediction) -> Prediction:
         return self._correction(p, self.line.leave_one_out(rows)).of(p)
 
 

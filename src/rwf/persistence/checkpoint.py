@@ -22,8 +22,8 @@ from rwf.data.stream import Entry
 from rwf.errors import CheckpointError, DamagedCheckpointWarning, ModelFileError
 from rwf.fit.checkpoint import FitState
 from rwf.persistence import file
+from rwf.persistence.arrays import AGAIN, Json
 from rwf.persistence.codec import Decoder, Encoder
-from rwf.persistence.file import Json
 from rwf.persistence.records import CHECKPOINT
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Checkpoint:
             try:
                 self._read(path)
             except ModelFileError as error:
-                damages.append(f"{path} cannot be read: {str(error).removesuffix(file.AGAIN)}")
+                damages.append(f"{path} cannot be read: {str(error).removesuffix(AGAIN)}")
                 continue
             self._damaged = bool(damages)  # a damaged file must not replace the previous one
             for damage in damages:
@@ -139,7 +139,7 @@ class Checkpoint:
             )
 
     def _read(self, path: Path) -> None:
-        header, arrays = file.read(path)
+        header, arrays, _ = file.read(path)
         then, entries = header.get("fingerprint"), header.get("entries")
         if not isinstance(then, dict) or not isinstance(entries, list):
             raise CheckpointError(f"{path} is no checkpoint: give another path, or remove it.")

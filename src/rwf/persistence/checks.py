@@ -36,8 +36,8 @@ from rwf.models.field import FieldModel
 from rwf.models.spike_slab import SpikeSlabModel
 from rwf.models.stacked import Stacked
 from rwf.models.tree import TreeModel
-from rwf.persistence.codec import require
 from rwf.persistence.dissection import check_dissection
+from rwf.persistence.registry import require
 from rwf.persistence.table_checks import check_table
 from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.error_density import ErrorDensity
@@ -252,7 +252,7 @@ def _check_neighbors(part: object) -> None:
             require(np.allclose(weights.sum(axis=0), 1.0), "weights of experts are no shares")
             require((nearby > 0).all(), "there are no neighbors")
         case OutputBlend(gp=gp, experts=experts):
-            require(len(part.squares) == len(gp.X), "squares are of other rows")
+            require(len(part.counts) == len(gp.X), "squares are of other rows")
             require(len(experts) > 0, "a blend has no expert")
             require(all(e.scale.nearby > 0 for e in experts), "there are no neighbors")
             shares = min(e.weight for e in experts) >= 0

@@ -9,20 +9,17 @@ to, so that shared parts are stored once and cycles cannot be written down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
-from typing import get_type_hints as hints_of
 
 import numpy as np
 
 from rwf.errors import ModelFileError, UnsavableModelError
-from rwf.persistence.file import AnyArray, Json
+from rwf.persistence.arrays import AnyArray, Json
+from rwf.persistence.registry import Hint, Mismatch, Registry, fields_of, require
 
 T = TypeVar("T")
-Hint: TypeAlias = Any  # an annotation
 Sizes: TypeAlias = dict[str, int]  # lengths that the arrays of one object share, by their names
 
 SCALARS: dict[Hint, tuple[type, ...]] = {
@@ -34,48 +31,6 @@ SCALARS: dict[Hint, tuple[type, ...]] = {
 """The scalar annotations, and the types of values that they take."""
 
 
-class Mismatch(ValueError):
-    """A value does not match its annotation; caught where the name of the field is known."""
-
-
-def require(holds: bool | np.bool_, otherwise: str) -> None:
-    """Raise a mismatch unless a condition holds."""
-    if not holds:
-        raise Mismatch(otherwise)
-
-
-@dataclass(frozen=True)
-class Registry:
-    """The classes that a file may hold."""
-
-    classes: tuple[type, ...]  # dataclasses with different names
-    families: Mapping[type, tuple[type, ...]]  # members of a protocol or base class
-    # Cached properties that are stored: computed on another machine, their last bits may differ.
-    cached: Mapping[type, tuple[str, ...]]
-    check: Callable[[object], None]  # raises Mismatch if fields of an object contradict each other
-
-    def named(self, name: object) -> type | None:
-        """The class of this name, if there is one."""
-        return next((cls for cls in self.classes if cls.__name__ == name), None)
-
-    def members(self, hint: Hint) -> tuple[type, ...]:
-        """The classes that an annotation stands for."""
-        return self.families.get(hint, (hint,))
-
-    def stored(self, cls: type) -> dict[str, Hint]:
-        """The annotations of all fields of a dataclass, and of its cached properties in a file."""
-        names = self.cached.get(cls, ())
-        found = [hints_of(getattr(cls, name).func, include_extras=True) for name in names]
-        return fields_of(cls) | {name: h["return"] for name, h in zip(names, found, strict=True)}
-
-
-@cache
-def fields_of(cls: type) -> dict[str, Hint]:
-    """The annotations of all fields of a dataclass."""
-    hints = hints_of(cls, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(cls)}
-
-
 class Encoder:
     """Collects the objects and arrays of a file."""
 
@@ -84,6 +39,7 @@ class Encoder:
         self.arrays: list[AnyArray] = []
         self._registry = registry
         self._places: dict[int, int] = {}
+        self._derived = set[int]()
 
     def reference(self, value: object) -> Json:
         """A reference to an object, which is written when it is first met."""
@@ -95,10 +51,16 @@ class Encoder:
                 "wavelets and shift samplers, or keep the model by pickle or joblib."
             )
         if id(value) not in self._places:
+            self._derived |= self._registry.derivable(value, self._derived)
             written = {"type": cls.__name__, **self.fields(value)}
             self._places[id(value)] = len(self.objects)
             self.objects.append(written)
         return {"object": self._places[id(value)]}
+
+    @property
+    def derived(self) -> set[int]:
+        """The numbers of arrays that a file need not hold."""
+        return {i for i, array in enumerate(self.arrays) if id(array) in self._derived}
 
     def fields(self, value: object) -> dict[str, Json]:
         """The fields of a dataclass, registered or not."""
@@ -151,13 +113,22 @@ class Encoder:
 class Decoder:
     """Makes the objects of a file again, and nothing else."""
 
-    def __init__(self, registry: Registry, objects: Json, arrays: Sequence[AnyArray]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        objects: Json,
+        arrays: Sequence[AnyArray],
+        derived: Collection[int] = (),
+    ) -> None:
         self._registry, self._arrays = registry, arrays
+        self._pending = {id(arrays[i]) for i in derived}
         self._made: list[object] = []
         if not isinstance(objects, list):
             raise ModelFileError(f"the header has {type(objects).__name__} for a list of objects.")
         for written in objects:
             self._made.append(self._object(written))
+        if self._pending:
+            raise ModelFileError("the header leaves out arrays that nothing determines.")
 
     def _object(self, written: Json) -> object:
         name = written.get("type") if isinstance(written, dict) else written
@@ -190,6 +161,7 @@ class Decoder:
             # only place where a file puts something there.
             vars(made).update(values)
             self._registry.check(made)
+            self._registry.fill(made, self._pending)
         except ValueError as error:  # Mismatch is one
             raise ModelFileError(f"{cls.__name__} makes no sense: {error}") from None
         return made
@@ -269,7 +241,8 @@ def _first_match(hints: tuple[Hint, ...], value: object, attempt: Callable[[Hint
 
 def _check_array(array: AnyArray, hint: Hint, sizes: Sizes) -> None:
     kind, lengths = get_args(hint)
-    dtype = np.dtype(get_args(get_args(kind)[1])[0])
+    entry = get_args(kind)[-1]  # np.float64 of NDArray[np.float64], or its dtype before numpy 2.5
+    dtype = np.dtype(get_args(entry)[0] if get_args(entry) else entry)
     names = ["_"] * array.ndim if lengths == "..." else lengths.split()
     if array.dtype != dtype or array.ndim != len(names):
         raise Mismatch(

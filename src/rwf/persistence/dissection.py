@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rwf.inference.multifrontal.dissection import Dissection
-from rwf.persistence.codec import require
+from rwf.persistence.registry import require
 
 
 def check_dissection(tree: Dissection) -> None:

@@ -19,9 +19,10 @@ from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
 from rwf.fit.report import FitReport
 from rwf.models.base import Model
 from rwf.persistence import file
-from rwf.persistence.codec import Decoder, Encoder, Mismatch, require
-from rwf.persistence.file import Json
+from rwf.persistence.arrays import Json
+from rwf.persistence.codec import Decoder, Encoder
 from rwf.persistence.records import MODEL_FILE
+from rwf.persistence.registry import Mismatch, require
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -128,7 +129,8 @@ def save(
         header["table"] = encoder.fields(table)
     if places is not None:
         header["map"] = encoder.fields(places)
-    file.write(Path(path), {**header, "objects": encoder.objects}, encoder.arrays)
+    header["objects"] = encoder.objects
+    file.write(Path(path), header, encoder.arrays, encoder.derived)
 
 
 def _require_rows_allowed(estimator: BaseEstimator, include_rows: bool | None) -> None:
@@ -155,8 +157,8 @@ def load(path: str | os.PathLike[str]) -> BaseEstimator:
     damaged, or of another version, raises a :class:`rwf.errors.ModelFileError`.
     """
     try:
-        header, arrays = file.read(Path(path))
-        return _estimator(header, Decoder(MODEL_FILE, header.get("objects"), arrays))
+        header, arrays, derived = file.read(Path(path))
+        return _estimator(header, Decoder(MODEL_FILE, header.get("objects"), arrays, derived))
     except Mismatch as error:
         raise ModelFileError(f"{path} makes no sense: {error}.") from None
     except (RecursionError, MemoryError, OverflowError, ArithmeticError) as error:

@@ -51,7 +51,8 @@ from rwf.models.spike_slab import SpikeSlabHyperparameters, SpikeSlabModel
 from rwf.models.stacked import Line, Stacked
 from rwf.models.tree import TreeHyperparameters, TreeModel
 from rwf.persistence.checks import check
-from rwf.persistence.codec import Registry
+from rwf.persistence.derived import derivable, fill
+from rwf.persistence.registry import Registry
 from rwf.priors import Adaptive, Field, Fourier, Multiscale, Nystrom, RandomFeatures, SpikeSlab
 from rwf.priors.base import LearnedFeatures, LearnedPrior
 from rwf.priors.lattice import LearnedLattice
@@ -124,6 +125,8 @@ MODEL_FILE = Registry(
     families={Wavelet: WAVELETS, FeatureMap: MAPS, Model: MODELS, ShiftSampler: SHIFTS},
     cached={DenseModel: ("fits",), TreeModel: ("fits",)},
     check=check,
+    derivable=derivable,
+    fill=fill,
 )  # fmt: skip
 
 CHECKPOINT = Registry(

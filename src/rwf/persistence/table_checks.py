@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rwf.data.schema import FOLDS, CategoryColumn, DateColumn, TableSchema, TargetEncodedColumn
 from rwf.data.schema.dates import CYCLES
-from rwf.persistence.codec import require
+from rwf.persistence.registry import require
 
 
 def check_table(part: object) -> None:

@@ -18,7 +18,7 @@ from rwf.data.target_transform import Bend
 from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
-from rwf.models.base import LOW_DIMENSION, Model
+from rwf.models.base import LOW_DIMENSION, LeftOutRows, Model
 from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.models.stacked import stack_with_line
@@ -34,6 +34,7 @@ Neighbors = Literal["auto"] | int | None
 SAMPLE_ROWS = 2000  # rows on which hyperparameters are learned, and models scored
 ALL_ROWS = 3000  # up to so many, all rows take part in learning: inducing inputs, polishing
 CALIBRATION_ROWS = 3000  # rows whose errors calibrate predictions, at most
+GROWTH = 1.5  # of variances, times the share of squared errors that Akaike's criterion adds
 
 RESTARTS, ITERATIONS = 2, 60  # starting points after the first, and iterations, by default
 
@@ -190,23 +191,32 @@ class Prior(ABC):
 
 def calibrated_model(learned: LearnedPrior, task: LearningTask, rows: Rows) -> Model:
     """The model of all rows, with its variances calibrated as the config says."""
-    return calibrated(learned.condition(task, rows), learned, task)
+    model = learned.condition(task, rows)
+    if task.config.calibration is None or learned.finished:
+        return model
+    return calibrated(model, learned, task, left_out_rows(model, learned, task))
 
 
-def calibrated(model: Model, learned: LearnedPrior, task: LearningTask) -> Model:
+def left_out_rows(model: Model, learned: LearnedPrior, task: LearningTask) -> LeftOutRows:
+    """Some known rows, predicted once without themselves for all that is made of their errors."""
+    size = SAMPLE_ROWS if learned.finished else CALIBRATION_ROWS
+    return LeftOutRows.of(model, model.unbiased_rows(scored_rows(task.known, size, task.rng)))
+
+
+def calibrated(model: Model, learned: LearnedPrior, task: LearningTask, seen: LeftOutRows) -> Model:
     """A model with the density of its leave-one-out errors, and no worse than a straight line."""
     mode = task.config.calibration
     if mode is None or learned.finished:
         return model
-    rows = model.unbiased_rows(scored_rows(task.known, CALIBRATION_ROWS, task.rng))
-    p = model.leave_one_out(rows)
+    rows, p = seen.rows, model.left_out(seen)
     # Leave-one-out errors are those of parameters that were learned with these rows.
     hidden = 2.0 * learned.n_learned / len(task.known)
     stacked = stack_with_line(model, p, rows, task.known, hidden)
     if stacked is not None:
         task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
-        model, p = stacked, stacked.stack(p, rows)
-    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=1.0 + hidden)
+        model, p = stacked, stacked.corrected(rows, p)
+    growth = 1.0 + GROWTH * hidden
+    return calibrate(model, rows, p, task.rng, local=mode == "local", growth=growth)
 
 
 def some_rows(rows: Block, size: int, rng: np.random.Generator) -> Block:

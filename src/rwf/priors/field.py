@@ -116,12 +116,8 @@ class LearnedField(LearnedPrior):
         model = FieldModel(
             lattice_model(task, self.hyperparameters, rows),
             tuple(lattice_model(task, found, rows) for found in self.larger),
-            tuple(outputs),
-            rows.X,
-            rows.y,
-            tuple(scores),
-            n_neighbors,
-        )
+            tuple(outputs), rows.X, rows.y, rows.weights, tuple(scores), n_neighbors,
+        )  # fmt: skip
         return model if mode is None else calibrate_scores(model, z, task.rng)
 
 

@@ -32,7 +32,7 @@ from scipy.special import softmax
 
 from rwf._types import Array, IntArray
 from rwf.data.holdout import standard_error
-from rwf.data.rows import row_numbers
+from rwf.data.rows import Block, distinct, joined, without
 from rwf.inference.posterior import Marginals, normal_log_density
 from rwf.uncertainty.vecchia import NEIGHBORS, VecchiaGP, learn_vecchia_gp
 
@@ -122,6 +122,7 @@ class OutputBlend:
     """The blend for one output. It stores the training rows."""
 
     gp: VecchiaGP  # the Vecchia process of the centred targets
+    counts: Annotated[Array, "n"]  # how many times each row was added
     center: float  # mean of y
     # q, squared leave-one-out scores of the process over their mean, shape (n,)
     squares: Annotated[Array, "n"]
@@ -130,36 +131,35 @@ class OutputBlend:
     gain: float  # increase of the mean held-out log-likelihood over the model alone
 
     @property
-    def rows(self) -> tuple[Array, Array]:
-        """The stored inputs, shape (n, d), and targets, shape (n,)."""
-        return self.gp.X, self.center + self.gp.values
+    def rows(self) -> Block:
+        """The stored rows, with their counts as weights, and targets less their mean."""
+        return Block(self.gp.X, self.gp.values[:, None], self.counts, groups=self.gp.groups)
 
-    def update(self, X: Array, y: Array) -> OutputBlend:
+    def update(self, rows: Block) -> OutputBlend:
         """The blend with further rows; kernel and experts stay."""
-        groups = self.gp.groups
-        if groups is not None:  # every further row is a group
-            more = groups.max(initial=-1) + 1 + np.arange(len(X))
-            groups = np.concatenate([groups, more])
-        gp = replace(
-            self.gp,
-            X=np.concatenate([self.gp.X, X]),
-            values=np.concatenate([self.gp.values, y - self.center]),
-            groups=groups,
-        )
-        return replace(self, gp=gp, squares=_leave_one_out_squares(gp))
+        return self._with(replace(rows, y=rows.y - self.center))
 
-    def forget(self, X: Array, y: Array) -> OutputBlend:
+    def merge(self, other: OutputBlend) -> OutputBlend:
+        """The blend with the rows of both."""
+        return self._with(replace(other.rows, y=other.rows.y + (other.center - self.center)))
+
+    def _with(self, more: Block) -> OutputBlend:
+        if self.gp.groups is None:
+            return self._of(distinct(joined([self.rows, more])))
+        groups = self.gp.groups.max(initial=-1) + 1 + np.arange(len(more))  # each is a group
+        return self._of(joined([self.rows, replace(more, groups=groups)]))
+
+    def forget(self, rows: Block) -> OutputBlend:
         """The blend without some of the stored rows."""
-        stored = np.column_stack([self.gp.X, self.gp.values])
-        gone = row_numbers(stored, np.column_stack([X, y - self.center]))
-        gp = self.gp.part(np.delete(np.arange(len(stored)), gone))
-        if len(gp.X) <= FEWEST_ROWS:
-            return replace(self, gp=gp, squares=np.ones(len(gp.X)))
-        return replace(self, gp=gp, squares=_leave_one_out_squares(gp))
+        return self._of(without(self.rows, replace(rows, y=rows.y - self.center)))
 
     def empty(self) -> OutputBlend:
         """The blend with no rows stored."""
-        return replace(self, gp=self.gp.part(slice(0)), squares=self.squares[:0])
+        return self._of(self.rows.part(slice(0)))
+
+    def _of(self, rows: Block) -> OutputBlend:
+        gp = replace(self.gp, X=rows.X, values=rows.y[:, 0], groups=rows.groups)
+        return replace(self, gp=gp, counts=rows.weights, squares=_leave_one_out_squares(gp))
 
     def predict(self, X: Array, model: Marginals) -> Marginals:
         """The blended prediction of y, from the model's, both with noise."""
@@ -208,19 +208,18 @@ class LearnedBlend:
 
 
 def learn_output_blend(
-    X: Array,
-    y: Array,
+    rows: Block,
     held: IntArray,
     unseen: Marginals,
     rng: np.random.Generator,
     n_neighbors: int = NEIGHBORS,
-    groups: IntArray | None = None,
 ) -> LearnedBlend | None:
     """The blend, or ``None`` if it does not clearly raise the held-out log-likelihood.
 
-    Of all rows X and y, ``held`` are held out, and ``unseen`` the model's predictions of these.
-    Whole groups are held out, if there are groups.
+    Of all rows, with one output, ``held`` are held out, and ``unseen`` the model's predictions of
+    these. Whole groups are held out, if there are groups.
     """
+    X, y, groups = rows.X, rows.y[:, 0], rows.groups
     if len(held) < FEWEST_HELD_OUT or not np.ptp(y) > 0:
         return None
     center = float(y.mean())
@@ -236,7 +235,8 @@ def learn_output_blend(
     error = standard_error(gains, None if groups is None else groups[held])
     if not experts or gains.mean() < STANDARD_ERRORS * error:
         return None
-    blend = OutputBlend(gp, center, _leave_one_out_squares(gp), experts, float(gains.mean()))
+    squares, gain = _leave_one_out_squares(gp), float(gains.mean())
+    blend = OutputBlend(gp, rows.weights, center, squares, experts, gain)
     return LearnedBlend(blend, both)
 
 
@@ -291,7 +291,7 @@ def _expert_inputs(
 
 def _leave_one_out_squares(gp: VecchiaGP) -> Array:
     """q: squared leave-one-out scores of all rows, over their mean."""
-    if len(gp.X) < FEWEST_ROWS:
+    if len(gp.X) <= FEWEST_ROWS:
         return np.ones(len(gp.X))
     unseen = gp.leave_one_out(np.arange(len(gp.X)))
     squares = (gp.values - unseen.mean) ** 2 / unseen.variance

@@ -31,6 +31,7 @@ AMPLITUDES = (0.3, 0.7, 1.4)  # standard deviations a priori of each part of h, 
 LENGTHS = (0.4, 0.2, 0.8)  # of f_X, in root-mean-square distances of two rows, the usual one first
 FINE_LENGTHS = (0.1, 0.03)  # too, in up to three input columns
 FEW_INPUTS = 3  # up to which f_X may be fine: more inputs cannot be filled by its centers
+LIGHTER = 6.0  # nats that lighter tails must gain: one large error, of which new rows have more
 MOST_STEPS, TOLERANCE = 30, 1e-2  # of Fisher scoring; a hundredth of a nat does not select
 WIDEST = 300.0  # |h| beyond which variances would overflow
 MOST_ROWS = 3000  # from which a density is learned
@@ -80,7 +81,8 @@ class _Search:
     def _try(self, choices: Iterable[tuple[float, Amplitudes, float]]) -> None:
         for length, amplitudes, dof in choices:
             found = self._fit(length, amplitudes, dof)
-            if found.evidence > self.best.evidence + TOLERANCE:
+            least = LIGHTER if dof > self.best.dof else TOLERANCE
+            if found.evidence > self.best.evidence + least:
                 self.best, self.length = found, length
 
     def _fit(self, length: float, amplitudes: Amplitudes, dof: float) -> _Candidate:

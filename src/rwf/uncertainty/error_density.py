@@ -12,7 +12,7 @@ Fisher scoring needs one Cholesky factor per candidate. The Laplace evidence sel
 the length of f_X and ν.
 
 What the evidence does not see is corrected: leave-one-out errors are those of hyperparameters that
-were learned with these rows, so variances grow by 1 + 2p/n for p parameters learned on n rows; h is
+were learned with these rows, so variances grow by 1 + 3p/n for p parameters learned on n rows; h is
 uncertain, so ν falls to where a t with that more variable log variance has it; h stays within what
 it is at 98 % of the rows; and v counts as no less than at 99 % of them: no errors tell of smaller
 ones, as at a row that repeats the inputs of a known one. Reference: Jylänki, Vanhatalo and Vehtari
