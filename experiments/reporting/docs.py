@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from experiments import ROOT
-from experiments.reporting import paper, peers, theory
+from experiments.reporting import counting, paper, peers, theory
 from experiments.reporting.cells import MEASURES, cell_of
 from experiments.reporting.figures import FIGURES
 from experiments.reporting.labels import plain_label
@@ -86,6 +86,13 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     "tables-accuracy": tables_section("tables", "rmse", "crps", "nll", "rmse_skill_linear"),
     "tables-calibration": tables_section("tables", "coverage95", "width95", "calibration_error"),
     "tables-cost": tables_section("tables", "fit_cpu_seconds", "predict_seconds", "peak_memory_mb"),
+    "tables-count": counting.section("tables", *paper.SCORES),
+    "official-accuracy": tables_section("official", "rmse", "nll", "coverage95"),
+    "official-cost": tables_section("official", "fit_cpu_seconds", "predict_seconds"),
+    "official-count": counting.section("official", "rmse", "nll"),
+    "large-accuracy": tables_section("large", "rmse_sd", "nll_sd", "coverage95"),
+    "large-cost": tables_section("large", "fit_cpu_seconds", "predict_seconds"),
+    "large-count": counting.section("large", "rmse_sd", "nll_sd"),
     "choice": tables_section("tables-choice", "rmse", "nll"),
     "shifted": tables_section("shifted", "rmse", "nll", "coverage95"),
     "atoms": tables_section("atoms", "rmse"),
@@ -114,6 +121,7 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     ),
     "figure-calibration": figure_section("calibration", "Observed against nominal coverage"),
     "paper-count": paper.count,
+    "paper-paired": counting.section("paper", *paper.SCORES, rivals=paper.COUNTED[1:]),
     "paper-anchors": paper.anchors,
     "paper-line": paper.behind_a_line,
     "paper-multi-step": paper.experiment("multi-step", "five-plateaus", "five-plateaus-quiet"),

@@ -28,6 +28,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "rwf-quick": "RWF (ARD metric, no neighbour blend, one trial of 30 iterations)",
         "rwf-morlet": "RWF (random-features prior, complex Morlet wavelet)",
         "rwf-paper": "RWF as printed in the paper ³",
+        "rwf-timit": "RWF as printed for TIMIT ³",
         "rff": "RFF (this library)",
         "rff-2000": "RFF (this library, D = 2000)",
         "rff-3": "RFF (this library, three blocks)",

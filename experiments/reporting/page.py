@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from experiments import ROOT
 from rwf.diagnostics.report.style import STYLE
 
-PAGES = ("index", "multi-step", "speech", "tables", "protein", "ablations", "peers")
+PAGES = ("index", "multi-step", "speech", "tables", "protein", "official", "ablations", "peers")
 """The pages of ``docs/results/``, in order."""
 
 MORE_STYLE = """

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 from experiments.baselines.standardized import Method
 from rwf import RandomFeatures, RFFRegressor, RWFRegressor
 from rwf._types import Array
+from rwf.features.base import ConstantFeatures, LinearFeatures
+from rwf.features.fourier import FourierFeatures
+from rwf.features.ridge import RidgeFeatures
+from rwf.features.wavelet import WaveletFeatures
+from rwf.models.dense import DenseModel
+from rwf.theory import stationarity_index
 from rwf.uncertainty.transformed import Predictive
 
 Settings = Mapping[str, Any]  # checked by the constructors that take them
@@ -23,6 +29,33 @@ Factory = Callable[[Settings, int], Method]
 
 REPORTED = ("n_rows", "statistics", "at_bounds", "jitter", "seconds")
 """The fields of a fit report that rows keep."""
+
+
+RANDOM = WaveletFeatures | RidgeFeatures | FourierFeatures
+TREND = ConstantFeatures | LinearFeatures
+
+SOME_ROWS = 200
+"""Rows between which the stationarity of a kernel is measured."""
+
+
+def stationarity(model: RWFRegressor | RFFRegressor, X: Array) -> float | None:
+    """The index of the prior's kernel at some rows: zero, if it is stationary.
+
+    It is that of the Nyström prior's kernel in closed form, or of random atoms; ``None`` for the
+    other priors, which have no kernel at hand.
+    """
+    base = model.model_.base
+    if not isinstance(base, DenseModel):
+        return None
+    if base.nystrom is None:
+        random = all(isinstance(f, RANDOM | TREND) for f in base.hyperparameters.features.maps)
+        return stationarity_index(model, X).value if random else None
+    mixture = base.nystrom.kernel
+
+    def kernel(X: Array, Y: Array) -> Array:
+        return mixture(X, Y)
+
+    return stationarity_index(kernel, base.units.inputs(X)).value
 
 
 @dataclass(eq=False)
@@ -33,6 +66,7 @@ class Regressor:
 
     def fit(self, X: Array, y: Array) -> Self:
         self.model.fit(X, y)
+        self._some = X[:SOME_ROWS]
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -50,6 +84,7 @@ class Regressor:
             "noise_variance": self.model.noise_variance_,
             "n_features": self.model.n_features_out_,
             "starts": len(report.trials),  # the name in stored rows
+            "stationarity": stationarity(self.model, self._some),
             **{name: getattr(report, name) for name in REPORTED if hasattr(report, name)},
         }
 
@@ -60,6 +95,7 @@ class GroupRegressor(Regressor):
 
     def fit_groups(self, X: Array, y: Array, groups: NDArray[np.generic]) -> Self:
         self.model.fit(X, y, groups=groups)
+        self._some = X[:SOME_ROWS]
         return self
 
     def facts(self) -> Mapping[str, object]:
@@ -116,6 +152,7 @@ OURS: Mapping[str, Factory] = MappingProxyType(
         "rwf-quick": _method(RWFRegressor, n_restarts=0, max_iter=30, **PLAIN),
         "rwf-morlet": _method(RWFRegressor, wavelet="complex_morlet"),
         "rwf-paper": _method(RWFRegressor.from_paper, n_components=1000),
+        "rwf-timit": _method(RWFRegressor.from_paper, n_components=1000, speech=True),
         "rff": _method(RFFRegressor),
         "rff-2000": _method(RFFRegressor, n_components=2000),
         "rff-3": _method(RFFRegressor, n_blocks=3),

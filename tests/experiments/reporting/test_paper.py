@@ -58,11 +58,13 @@ def test_cells_are_counted_as_best_where_rwf_is_best_or_tied(tmp_path):
     store.append(store.results_file("paper", tmp_path), late)  # others have no split 4
     text = paper.count(tmp_path)
     assert "On the 3 of 13 tasks" in text
-    assert "best or tied in **6 of 9** cells, and" in text
+    assert "best or tied in **6 of 9** cells. Its kernel" in text
     assert "2 are among them; RWF is best or tied in **3 of 6** cells." in text
-    assert "non-stationary methods on 2." in text
+    assert "non-stationary on 0 tasks, and there" in text  # these rows have not measured it
     assert "| concrete | not all methods yet |" in text
-    assert "| energy | 3 | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP) |" in text
+    assert (
+        "| energy | 3 | **RWF** | **RWF** | **RWF** | 1.0 | 1.0 (deep GP) | not measured |" in text
+    )
     assert text.count("| deep GP ") == 3
 
 
@@ -108,3 +110,28 @@ def test_all_tasks_of_the_suite_are_on_some_page():
     assert set(load_suite("paper").tasks) == shown
     assert set(paper.COUNTED) <= set(load_suite("paper").methods)
     assert set(paper.SCORES) <= set(MEASURES)
+
+
+def test_a_kernel_is_called_what_was_measured():
+    def rows(*values):
+        return [{"method": "rwf", "facts": {"stationarity": value}} for value in values]
+
+    assert paper.kernel_of(rows(1e-32, 1e-3)) == "stationary"
+    assert paper.kernel_of(rows(0.4, None)) == "non-stationary"
+    assert paper.kernel_of(rows(None)) == "not measured"
+    other = {"method": "rff", "facts": {"stationarity": 0.0}}
+    assert paper.kernel_of([*rows(0.4), other]) == "non-stationary"
+
+
+def test_the_fastest_are_counted_where_the_kernel_is_not_stationary(tmp_path):
+    for task, index in (("energy", 0.0), ("naval", 0.3)):
+        for method in paper.COUNTED:
+            score = 1.0 if method == "rwf" else 2.0
+            outcome = dict.fromkeys((*paper.SCORES, "fit_cpu_seconds"), score)
+            facts = {"stationarity": index} if method == "rwf" else {}
+            row = row_of(Run(task, method, 0), {**outcome, "facts": facts}, SESSION)
+            store.append(store.results_file("paper", tmp_path), row)
+    text = paper.count(tmp_path)
+    assert "non-stationary on 1 tasks, and there it is the fastest" in text
+    assert "non-stationary methods on 1." in text
+    assert "| energy | 1 | **RWF** | **RWF** | **RWF** | 1.0 | 2.0 (NS-GP) | stationary |" in text

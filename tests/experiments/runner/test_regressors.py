@@ -5,6 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from experiments.runner.methods import make
+from experiments.runner.regressors import Regressor
+from rwf import RFFRegressor, RWFRegressor
 
 
 def test_f_is_predicted_by_the_estimator_itself():
@@ -49,3 +51,24 @@ def test_morlet_wavelets_work_in_many_columns(rng):
     mean, std = method.fit(X, y).predict(X[:5])
     assert np.all(np.isfinite(mean))
     assert np.all(std > 0)
+
+
+@pytest.mark.parametrize(
+    "model, stationary",
+    [
+        (RWFRegressor(prior="nystrom", neighbors=None), True),
+        (RFFRegressor(60), True),
+        (RWFRegressor(60, prior="random_features", calibration=None), False),
+        (RWFRegressor(60, solver="multifrontal", calibration=None, neighbors=None), None),
+    ],
+    ids=["nystrom", "fourier", "wavelets", "multifrontal"],
+)
+def test_rows_say_whether_the_kernel_is_stationary(model, stationary, rng):
+    X = rng.uniform(0, 3, (80, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    model.set_params(max_iter=2, n_restarts=0, random_state=0)
+    found = Regressor(model).fit(X, y).facts()["stationarity"]
+    if stationary is None:
+        assert found is None
+    else:
+        assert (found < 0.05) == stationary
