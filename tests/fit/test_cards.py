@@ -74,6 +74,12 @@ def test_what_no_improvement_means(nll, linear, words):
     assert ("failed" in no_better(report)) == (words != "about linear")
 
 
+def test_means_of_a_line_are_no_improvement_whatever_the_densities():
+    report = replace(REPORT, nll=1.2, linear_nll=1.5, line_share=0.83)
+    assert not report.beats_trivial
+    assert no_better(report).startswith("predicted means are 83 % those of a straight line")
+
+
 class Cells(HTMLParser):
     """Texts of a page whose tags close in order."""
 

@@ -102,6 +102,9 @@ def no_better(report: FitReport) -> str:
     """What it means that a model is no better than a trivial one."""
     nll, constant, linear = report.nll, report.constant_nll, report.linear_nll
     rival = "a constant" if not linear < constant else "a straight line"
+    if nll < min(constant, linear):  # its densities are better, but not its means
+        share = f"{100 * report.line_share:.0f} %"
+        return f"predicted means are {share} those of {rival}: the inputs say little more about y"
     said = (
         f"the model predicts no better than {rival}: leave-one-out NLL {nll:.4g} nats per row, a "
         f"constant has {constant:.4g} and a straight line {linear:.4g}"
