@@ -405,7 +405,7 @@ def test_every_wavelet_and_measure_fits(wavelet, shifts, data):
 
 def test_the_report_says_what_happened_and_how_good_trivial_predictors_are(data, rng):
     X, y = data
-    model = RWFRegressor(40, prior="nystrom", n_restarts=1, max_iter=10, random_state=0)
+    model = RWFRegressor(120, prior="nystrom", n_restarts=1, max_iter=10, random_state=0)
     begun = time.perf_counter()
     report = model.fit(X, y).fit_report_
     elapsed = time.perf_counter() - begun

@@ -14,6 +14,7 @@ from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.fit import pipeline
 from rwf.inference.posterior import Marginals
+from rwf.models.base import Prediction
 from rwf.models.blended import NeighborBlend, blend_neighbors
 from rwf.models.corrected import CorrectedModel, Correction
 from rwf.priors.nystrom import Nystrom
@@ -399,11 +400,22 @@ class Memory:
     n_outputs = 1
     level = 0.04
 
+    @property
+    def base(self):
+        return self
+
     def predict(self, X):
-        return Marginals(np.sin(6 * X[:, :1]), np.full((len(X), 1), self.level))
+        return self._normal(np.sin(6 * X[:, :1]))
 
     def leave_one_out(self, rows):
-        return Marginals(np.zeros_like(rows.y), np.full_like(rows.y, self.level))
+        return self._normal(np.zeros_like(rows.y))
+
+    def left_out(self, seen):
+        return seen.base
+
+    def _normal(self, mean):
+        variance = np.full_like(mean, self.level)
+        return Prediction(mean, variance, 0.0 * variance, np.ones(len(mean)))
 
 
 def test_the_blend_is_judged_on_leave_one_out_predictions_not_in_sample_ones(rng):

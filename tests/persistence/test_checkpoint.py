@@ -119,7 +119,7 @@ def test_a_complete_fit_leaves_nothing_behind_and_is_the_fit_without_checkpoints
 def test_a_fit_goes_on_where_it_stopped(tmp_path, monkeypatch, settings, columns, sums):
     path = tmp_path / "fit.checkpoint"
     broken_off(settings, path, columns, sums)
-    header, _ = file.read(path)
+    header, _, _ = file.read(path)
     assert [entry["done"] for entry in header["entries"]] == [True] * (sums - 1) + [False]
     assert 2000 <= header["entries"][-1]["rows"] < 4100
     whole = model(settings).fit(Blocks(columns))

@@ -17,7 +17,7 @@ from rwf.priors.spike_slab import LearnedSpikeSlab, SpikeSlab
 
 @pytest.fixture
 def task(rng):
-    config = RWFRegressor()._config()
+    config = replace(RWFRegressor()._config(), target_transform=None)
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
     return LearningTask(config.units(known), known, True, 5, config, rng, lambda message: None)
 

@@ -159,7 +159,7 @@ def test_a_stationary_signal_needs_no_cells_and_coverage_holds(rng):
     model = RWFRegressor(300, prior="multiscale", random_state=0).fit(x[:600], y[:600])
     mean, std = model.predict_function(x[600:])
     assert np.sqrt(np.mean((mean - f[600:]) ** 2)) < 0.06
-    assert np.mean(np.abs(mean - f[600:]) < 1.96 * std) > 0.8  # one function: errors go together
+    assert np.mean(np.abs(mean - f[600:]) < 1.96 * std) > 0.75  # one function: errors go together
     lower, upper = model.predict_interval(x[600:])
     assert 0.91 < np.mean((lower < y[600:]) & (y[600:] < upper)) < 0.99
 

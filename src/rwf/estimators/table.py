@@ -56,8 +56,7 @@ class TableRegressor(RWFRegressor):
     the most frequent category; from 1 % on, another column says where they are. Constant columns,
     identifiers and prose are left out.
 
-    Rows without a target are left out. ``preparation_`` says what was done, and ``fit_report_``
-    whether exact copies of a row count once.
+    Rows without a target are left out. ``preparation_`` says what was done.
 
     Args:
         n_components: as all other parameters, that of :class:`~rwf.RWFRegressor`; but with one-hot

@@ -196,10 +196,8 @@ class HatMixture:
 
 def squared_distances(A: Array) -> Array:
     """‖a_i - a_j‖² of all pairs of rows by one product, with the rounding error of ‖a_i‖²."""
-    squares = np.einsum("nk,nk->n", A, A)
-    Q: Array = A @ (-2.0 * A.T)
-    Q += squares
-    Q += squares[:, None]
+    squares, Q = np.einsum("nk,nk->n", A, A), A @ (-2.0 * A.T)
+    Q += squares[:, None] + squares
     return Q
 
 

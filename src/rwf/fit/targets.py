@@ -3,8 +3,9 @@ r"""Whether targets are better modelled by their logarithm or their square root.
 A quick Gaussian process of few rows says so: one isotropic Matérn kernel and a straight line, of
 which one eigendecomposition per length-scale gives the evidence of y, √y and log y, with their
 Jacobians, for every noise, and all leave-one-out errors. A transform must win clearly, in nats and
-in the errors of its medians in the units of y: learned densities of errors make up for much of what
-a transform would gain, and the mean of an exponential is sensitive to the spread.
+in the errors of its medians in the units of y, and its means must not be worse: learned densities
+of errors make up for much of what a transform would gain, and the mean of an exponential is
+sensitive to the spread.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import norm
 
 from rwf._types import Array
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.data.target_transform import Bend, TargetTransform
+from rwf.uncertainty.student_t import StudentT
+from rwf.uncertainty.transformed import TransformedT
 
 ROWS = 500  # drawn at random
 FEWEST = 50  # rows below which targets stay as they are
@@ -66,6 +70,7 @@ class _Quick:
 
     evidence: float  # log p(y) per row
     error: float  # mean absolute leave-one-out error of medians, in the units of y
+    rmse: float  # root mean squared one of means, times √n
 
 
 def _best(spectra: list[tuple[Array, Array]], y: Array) -> Bend:
@@ -74,7 +79,7 @@ def _best(spectra: list[tuple[Array, Array]], y: Array) -> Bend:
     bends: tuple[Bend, ...] = ("sqrt", "log")
     for bend in bends:
         quick = _quick(spectra, y, bend)
-        if quick.error < ERRORS * plain.error:
+        if quick.error < ERRORS * plain.error and quick.rmse <= plain.rmse:
             found.append((quick.evidence, bend))
     return max(found, key=lambda each: each[0])[1]
 
@@ -84,7 +89,7 @@ def _quick(spectra: list[tuple[Array, Array]], y: Array, bend: Bend) -> _Quick:
     u = y if transform is None else transform(y)
     slope = 0.0 if transform is None else float(transform.log_slope(y).mean())
     center, scale = float(u.mean()), float(u.std())
-    best, errors = -np.inf, np.inf
+    best = _Quick(-np.inf, np.inf, np.inf)
     for values, vectors in spectra:
         projected = vectors.T @ ((u - center) / scale)
         for noise in NOISES:
@@ -92,9 +97,12 @@ def _quick(spectra: list[tuple[Array, Array]], y: Array, bend: Bend) -> _Quick:
             variance = float((projected**2 / total).mean())
             spread = np.log(variance) + float(np.log(total).mean())
             evidence = -0.5 * (np.log(2 * np.pi) + 1 + spread) - np.log(scale) + slope
-            if evidence > best:
-                rest = vectors @ (projected / total) / ((vectors**2) @ (1 / total))
-                median = u - scale * rest
-                back = median if transform is None else transform.inverse(median)
-                best, errors = evidence, float(np.abs(y - back).mean())
-    return _Quick(best, errors)
+            if evidence > best.evidence:
+                precision = (vectors**2) @ (1 / total)
+                median = u - scale * (vectors @ (projected / total) / precision)
+                spreads = scale * np.sqrt(variance / precision)
+                base = StudentT.normal(median, spreads)
+                found = base if transform is None else TransformedT(base, transform)
+                errors = y - found.median, y - found.mean
+                best = _Quick(evidence, float(np.abs(errors[0]).mean()), float(norm(errors[1])))
+    return best

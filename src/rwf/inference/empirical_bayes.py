@@ -27,8 +27,8 @@ STEEP = 0.1
 """While the slope of the evidence per row by log σ² is steeper, MacKay's fixed point moves the
 noise alone: Newton's method would take one step for every factor of e."""
 
-LONGEST = 3.0  # change of a logarithm in one step of Newton's method, at most
-SHARES = (1.0, 0.25, 0.05)  # of that step, which are tried until the evidence rises
+LONGEST = 3.0  # change of a logarithm in one step, at most
+SHORTENED = 0.25  # share of a step that may be taken next where the evidence fell
 LEAST_CURVATURE = 1e-9  # relative to the largest: in flatter directions steps would be arbitrary
 
 
@@ -106,44 +106,67 @@ def _by_newton(
         return statistics.posterior(output, prior_variances, float(np.exp(v[0])))
 
     v = np.clip(np.append(start.log_noise, start.log_priors), *bounds.T)
-    posterior = posterior_at(v)
+    posterior, radius = posterior_at(v), LONGEST
+    local = _Quadratic.of(posterior, groups, n_groups, n_learned)
     for _ in range(max_iter):
-        step, gain = _newton_step(posterior, groups, n_groups, v[:n_learned], bounds[:n_learned])
+        step, gain = local.step(v[:n_learned], bounds[:n_learned], radius)
         if gain < enough:
             break
-        for share in SHARES:
-            moved = v.copy()
-            moved[:n_learned] = np.clip(v[:n_learned] + share * step, *bounds[:n_learned].T)
-            found = posterior_at(moved)
-            if found.log_evidence > posterior.log_evidence:
-                break
+        moved = v.copy()
+        moved[:n_learned] = np.clip(v[:n_learned] + step, *bounds[:n_learned].T)
+        found = posterior_at(moved)
+        if found.log_evidence > posterior.log_evidence:
+            v, posterior, radius = moved, found, min(2.0 * radius, LONGEST)
+            local = _Quadratic.of(posterior, groups, n_groups, n_learned)
         else:
-            break
-        v, posterior = moved, found
+            radius = SHORTENED * float(np.abs(step).max())
     names = ["noise variance", *(f"prior variance of block {g}" for g in range(n_learned - 1))]
     at_bounds = names_at_bounds(v[:n_learned], bounds[:n_learned], names)
     return EmpiricalBayes(Variances(v[1:], float(v[0])), posterior, evaluations, at_bounds)
 
 
-def _newton_step(
-    posterior: Posterior, groups: IntArray, n_groups: int, v: Array, bounds: Array
-) -> tuple[Array, float]:
-    """A step of v, which has log σ² and maybe the log prior variances, and what it should gain."""
-    gradient = variance_gradient(posterior, groups, n_groups)
-    slope = np.append(gradient.log_noise, gradient.log_priors)[: len(v)]
-    step = np.zeros(len(v))
-    if abs(slope[0]) > STEEP * posterior.n:
-        fitted = max(posterior.rss / posterior.noise_variance, 1e-300)
-        step[0] = np.log(fitted / max(fitted - 2 * slope[0], 1.0))  # fitted - 2 slope = n - γ
-    else:
-        pushed_out = np.where(slope > 0, v >= bounds[:, 1], v <= bounds[:, 0])
+@dataclass(frozen=True)
+class _Quadratic:
+    """The evidence near a posterior, by log σ² and maybe the log prior variances."""
+
+    slope: Array
+    information: Array
+    fixed_point: float | None  # the step of log σ² towards the noise of MacKay, where it is steep
+
+    @classmethod
+    def of(
+        cls, posterior: Posterior, groups: IntArray, n_groups: int, n_learned: int
+    ) -> _Quadratic:
+        gradient = variance_gradient(posterior, groups, n_groups)
+        slope = np.append(gradient.log_noise, gradient.log_priors)[:n_learned]
+        if abs(slope[0]) > STEEP * posterior.n:
+            fitted = max(posterior.rss / posterior.noise_variance, 1e-300)
+            left = max(fitted - 2 * slope[0], 1.0)  # n - γ
+            return cls(slope, np.zeros((n_learned, n_learned)), float(np.log(fitted / left)))
+        information = average_information(posterior, groups, n_groups)
+        return cls(slope, information[:n_learned, :n_learned], None)
+
+    def step(self, v: Array, bounds: Array, radius: float) -> tuple[Array, float]:
+        """A step uphill of at most ``radius`` in each entry of v, and what it should gain.
+
+        Newton's, with the moduli of the eigenvalues, which grow until the step is short enough.
+        """
+        step = np.zeros(len(v))
+        if self.fixed_point is not None:
+            step[0] = np.clip(self.fixed_point, -radius, radius)
+            return step, 0.5 * float(self.slope @ step)
+        pushed_out = np.where(self.slope > 0, v >= bounds[:, 1], v <= bounds[:, 0])
         free = np.flatnonzero(~pushed_out)
-        information = average_information(posterior, groups, n_groups)[np.ix_(free, free)]
-        values, vectors = np.linalg.eigh(information)
-        values = np.maximum(values, LEAST_CURVATURE * values.max(initial=0.0) + 1e-300)
-        newton = vectors @ (vectors.T @ slope[free] / values)
-        step[free] = np.clip(newton, -LONGEST, LONGEST)
-    return step, 0.5 * float(slope @ step)
+        values, vectors = np.linalg.eigh(self.information[np.ix_(free, free)])
+        along, curvature = vectors.T @ self.slope[free], np.abs(values)
+        damping = 0.0
+        floor = LEAST_CURVATURE * curvature.max(initial=0.0) + 1e-300
+        while True:
+            step[free] = vectors @ (along / np.maximum(curvature + damping, floor))
+            longest = float(np.abs(step).max(initial=0.0))
+            if longest <= radius:
+                return step, 0.5 * float(self.slope @ step)
+            damping = max(2.0 * damping, floor, 0.1 * float(np.abs(along).max()) / radius)
 
 
 def average_information(posterior: Posterior, groups: IntArray, n_groups: int) -> Array:

@@ -133,6 +133,8 @@ class TransformedT:
 
 def _clipped_square(m: Array, s: Array, c: Array) -> tuple[Array, Array]:
     """Mean and deviation of max(u, √c)² - c for a normal u of mean m and deviation s."""
+    unit = np.maximum(np.maximum(np.abs(m), s), np.sqrt(c))  # whose fourth power may overflow
+    m, s, c = m / unit, s / unit, c / unit**2
     low = np.sqrt(c)
     a = (low - m) / s
     bell = s * np.exp(-0.5 * np.minimum(a**2, 2 * LARGEST_LOG)) / np.sqrt(2 * np.pi)
@@ -143,7 +145,7 @@ def _clipped_square(m: Array, s: Array, c: Array) -> tuple[Array, Array]:
     second = moments[4] - 2 * c * moments[2] + c**2 * moments[0]
     free = 2.0 * s**4 + 4.0 * m**2 * s**2  # the variance of u², without cancellation
     variance = np.where(a < UNCLIPPED, free, np.maximum(second - mean**2, 0.0))
-    return mean, np.sqrt(variance)
+    return mean * unit**2, np.sqrt(variance) * unit**2
 
 
 Predictive: TypeAlias = StudentT | TransformedT  # of a target, in its units
