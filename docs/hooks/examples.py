@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent
 SCRIPTS = DOCS / "gallery"
-RUN = ("index.md", "coming-from.md", "command-line.md", "guide/*.md")
+RUN = (
+    "index.md",
+    "coming-from.md",
+    "guide/*.md",
+    "large-data.md",
+    "interoperability.md",
+    "command-line.md",
+    "model-files.md",
+)
 MARK = re.compile(r"<!-- examples: ([\w ]+) -->")
 """Where scripts are shown, and in which order."""
 

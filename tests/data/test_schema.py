@@ -309,7 +309,7 @@ def test_all_that_must_be_done_is_done_and_said_or_listed_in_one_error(kind, tmp
     median = troubled().area[troubled().price.notna()].median()
     assert said == [
         "rows         300 read, 2 without 'price' left out",
-        "inputs       5 columns become 6",
+        "inputs       5 columns, as 6 numbers",
         "numbers      area, sold",
         "dates        when (days)",
         "one-hot      town (2)",

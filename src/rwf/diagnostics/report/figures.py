@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from rwf._types import Array
 from rwf.data.schema import CategoryColumn, DateColumn
+from rwf.data.wording import numeral
 from rwf.diagnostics.metrics import LEVELS
 from rwf.diagnostics.plots import (
     BLUE,
@@ -121,10 +122,11 @@ def of_importance(
         )
         for each, curve in dependences(model, found.rows.X, ranked):
             name, target = each.column.name, str(model.schema_.target)
+            ends = " to ".join(numeral(end) for end in (curve.mean.min(), curve.mean.max()))
             yield _picture(
                 f"Effect of {name}",
                 partial(_dependence, each=each, curve=curve, target=target),
-                f"Mean prediction by {name}: {curve.mean.min():.4g} to {curve.mean.max():.4g}.",
+                f"Mean prediction by {name}: {ends}.",
                 "The mean prediction if all rows had this value, and two standard deviations.",
             )
 
