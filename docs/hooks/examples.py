@@ -48,6 +48,7 @@ BLOCK = re.compile(
 )
 """Code that is run, and what it should print if the page says so."""
 
+FRAME = "│"  # between the columns of such tables
 COLUMNS = "88"  # characters of the tables that the command line prints
 
 
@@ -120,8 +121,9 @@ def scripts() -> list[Path]:
 
 
 def output(printed: str) -> str:
-    """What code printed, as a block of its own kind."""
-    return f"```{{.text .output}}\n{printed.rstrip()}\n```"
+    """What code printed, as a block of its own kind; tables are not broken into narrow lines."""
+    kind = ".text .output .wide" if FRAME in printed else ".text .output"
+    return f"```{{{kind}}}\n{printed.rstrip()}\n```"
 
 
 def run_page(text: str, name: str) -> Iterator[Outcome]:

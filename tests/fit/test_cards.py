@@ -61,10 +61,11 @@ def test_chains_of_a_sampler_are_one_choice_and_square_roots_are_said():
 
 
 def test_warnings_of_a_report_are_in_it():
-    bad = replace(REPORT, nll=2.6, at_bounds=("a at its upper bound", "b", "c", "d"))
+    ended = tuple(f"{each} at its upper bound" for each in ("a 1", "b 12", "b 13"))
+    bad = replace(REPORT, nll=2.6, at_bounds=ended)
     line = " ".join(repr(bad).partition("\nwarnings")[2].split())
     assert "no better than a straight line" in line
-    assert "a at its upper bound, b, c and 1 more" in line
+    assert "a at its upper bound, 2 × b at its upper bound" in line
     many = replace(REPORT, trials=tuple(Trial(i / 8, 1, 0.0) for i in range(9)))
     assert "and 3 more" in " ".join(repr(many).split())
 
@@ -89,7 +90,7 @@ def test_what_no_improvement_means(nll, linear, words):
 def test_means_of_a_line_are_no_improvement_whatever_the_densities():
     report = replace(REPORT, nll=1.2, linear_nll=1.5, line_share=0.83)
     assert not report.beats_trivial
-    assert no_better(report).startswith("predicted means are 83 % those of a straight line")
+    assert no_better(report).startswith("a straight line makes up 83 % of the predicted means")
 
 
 class Cells(HTMLParser):

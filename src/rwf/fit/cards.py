@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -21,6 +22,7 @@ CLEAR = 0.1  # nats per row by which a line is better than a constant
 MOST = 0.8  # share of these that a model has which found the line
 MOST_TRIALS = 6  # that are listed
 CHAIN = re.compile(r" chain \d+$")
+NUMBERED = re.compile(r" \d+ at its")  # parameters have names and numbers
 FORMS = {"root": "; sums in square-root form, for the noise is very small"}
 STYLE = "text-align: left; vertical-align: top; padding: 0.15em 1em 0.15em 0"
 
@@ -88,9 +90,8 @@ def _trials(trials: tuple[Trial, ...]) -> Iterator[Line]:
 def _said(name: str, trials: list[Trial]) -> list[str]:
     """Trials of one name with their scores; chains of a sampler in one."""
     if len(trials) > 1 and all(CHAIN.search(trial.name) for trial in trials):
-        scores = ", ".join(
-            f"{trial.held_out:.4g}" for trial in trials if trial.held_out is not None
-        )
+        known = (trial.held_out for trial in trials if trial.held_out is not None)
+        scores = ", ".join(f"{score:.4g}" for score in known)
         return [f"{name}, {len(trials)} chains (held-out log densities {scores})"]
     return list(dict.fromkeys(name + _score(trial) for trial in trials))
 
@@ -108,9 +109,8 @@ def warnings_of(report: FitReport) -> Iterator[str]:
     if not report.beats_trivial:
         yield no_better(report)
     if report.at_bounds:
-        shown = ", ".join(report.at_bounds[:3])
-        more = f" and {len(report.at_bounds) - 3} more" if len(report.at_bounds) > 3 else ""
-        yield f"{shown}{more}"
+        counts = Counter(NUMBERED.sub(" at its", each) for each in report.at_bounds)
+        yield ", ".join(f"{n} × {each}" if n > 1 else each for each, n in counts.items())
 
 
 def no_better(report: FitReport) -> str:
@@ -119,7 +119,9 @@ def no_better(report: FitReport) -> str:
     rival = "a constant" if not linear < constant else "a straight line"
     if nll < min(constant, linear):  # its densities are better, but not its means
         share = f"{100 * report.line_share:.0f} %"
-        return f"predicted means are {share} those of {rival}: the inputs say little more about y"
+        return (
+            f"{rival} makes up {share} of the predicted means: the inputs say little more about y"
+        )
     said = (
         f"the model predicts no better than {rival}: leave-one-out NLL {nll:.4g} nats per row, a "
         f"constant has {constant:.4g} and a straight line {linear:.4g}"

@@ -189,7 +189,7 @@ def climb_kernel(
         max_iter,
         ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
         ("prior variance of trend block", shape.log_trend, LOG_PRIOR_BOUNDS),
-        ("kernel parameter", shape.kernel.theta, shape.kernel.bounds),
+        (shape.kernel.names, shape.kernel.theta, shape.kernel.bounds),
     )
     return unpack(v), report
 
