@@ -48,7 +48,8 @@ BLOCK = re.compile(
 )
 """Code that is run, and what it should print if the page says so."""
 
-FRAME = "│"  # between the columns of such tables
+COLUMN = re.compile(r"│|\S   +\S")
+"""What stands between columns of output."""
 COLUMNS = "88"  # characters of the tables that the command line prints
 
 
@@ -121,8 +122,8 @@ def scripts() -> list[Path]:
 
 
 def output(printed: str) -> str:
-    """What code printed, as a block of its own kind; tables are not broken into narrow lines."""
-    kind = ".text .output .wide" if FRAME in printed else ".text .output"
+    """What code printed, as a block of its own kind; columns are not broken into narrow lines."""
+    kind = ".text .output .wide" if COLUMN.search(printed) else ".text .output"
     return f"```{{{kind}}}\n{printed.rstrip()}\n```"
 
 

@@ -306,6 +306,7 @@ def test_all_that_must_be_done_is_done_and_said_or_listed_in_one_error(kind, tmp
     troubled().to_csv(tmp_path / "rows.csv", index=False)
     table = troubled() if kind == "frame" else tmp_path / "rows.csv"
     said = str(learned(table)).splitlines()
+    assert repr(learned(table)).splitlines() == said
     median = troubled().area[troubled().price.notna()].median()
     assert said == [
         "rows         300 read, 2 without 'price' left out",

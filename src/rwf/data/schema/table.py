@@ -93,7 +93,7 @@ def _wrong_type(name: str, where: str, dtype: pyarrow.DataType, wanted: str) -> 
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preparation:
     """What was found in a table and done about it. Printed, it is about ten lines."""
 
@@ -135,7 +135,7 @@ class Preparation:
             parts.append(f"{self.repeated:,} repeat another exactly")
         return ", ".join(parts)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return aligned(self.lines)
 
 
