@@ -282,6 +282,15 @@ def test_a_quick_look_has_two_panels_with_colour_bars(model, rain):
     assert figure.axes[2].get_ylabel() == "mm"
 
 
+def test_a_quick_look_across_greenwich_has_longitudes_around_zero(rain):
+    around = rain.assign_coords(lon=("lon", np.linspace(355, 367, rain.sizes["lon"]) % 360))
+    around.lon.attrs["units"] = "degrees_east"
+    around["mean"], around["sd"] = around.rain, around.rain
+    figure = maps.plot_map(around)
+    low, high = figure.axes[0].get_xlim()
+    assert -6 < low < -5 < 7 < high < 8
+
+
 def test_a_quick_look_writes_projected_coordinates_in_full():
     x, y = 600_000 + 30.0 * np.arange(40), 5_200_000 - 30.0 * np.arange(30)
     figure = map_panels(x, y, np.ones((30, 40)), np.ones((30, 40)))
