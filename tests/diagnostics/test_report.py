@@ -208,7 +208,7 @@ def test_the_verdict_has_the_share_of_variance_and_the_errors_of_simpler_predict
     text = sentences(found)
     assert f"explains {100 * share:.0f} % of the variance of price" in text
     assert f"error is {np.sqrt((error**2).mean()):.4g}; always" in text
-    assert f"average has {found.scores.constant.rmse:.4g}" in text
+    assert f"average gives {found.scores.constant.rmse:.4g}" in text
     assert "No row looks wrong" in text
 
 

@@ -94,6 +94,8 @@ def inspect(
 def _parts(found: "Inspection") -> list[object]:
     head = "column", "type", "categories", "missing values become"
     columns = table_of(f"inputs of the model of {found.target!r}", *head)
+    for each in columns.columns:
+        each.justify = "left"
     for column in found.columns:
         columns.add_row(column.name, column.dtype, column.categories, column.fill)
     lengths = table_of("length-scales, in the units of the columns", "", "shortest", "longest")

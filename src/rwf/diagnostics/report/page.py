@@ -221,7 +221,7 @@ def _worst(found: Evaluation, model: TableRegressor) -> str:
         "error / sd", f"{schema.target}", "predicted", "95 % interval",
         *(column.name for column in schema.columns),
     )  # fmt: skip
-    return _table("The largest errors relative to the predicted deviation", head, lines)
+    return _table("By their size relative to the predicted deviation", head, lines)
 
 
 def _fit(model: TableRegressor, inside: Inspection) -> str:

@@ -41,7 +41,7 @@ th:first-child, .words th, .words td { text-align: left; }
 .words td { white-space: normal; min-width: 7rem; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { font-weight: 600; border-bottom: 1px solid #8a8a84; white-space: normal; }
-tbody th { font-weight: 400; overflow-wrap: anywhere; min-width: 7rem; }
+tbody th { font-weight: 400; white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
 footer { padding-top: 1.5rem; padding-bottom: 2.5rem; font-size: 0.85rem; }
 @media (max-width: 40rem) {
   body { font-size: 15px; }
@@ -49,6 +49,7 @@ footer { padding-top: 1.5rem; padding-bottom: 2.5rem; font-size: 0.85rem; }
   .figures { grid-template-columns: 1fr; }
   figure { padding: 0.7rem; }
   th, td { padding-right: 0.6rem; }
+  .words td { min-width: 4.5rem; }
   table { font-size: 0.9rem; }
 }
 @media print {

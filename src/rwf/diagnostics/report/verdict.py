@@ -49,7 +49,7 @@ def _accuracy(found: Evaluation, target: str) -> str:
     error = f"The root-mean-square error is {numeral(found.metrics['rmse'])}"
     scores = found.scores
     if scores is not None:
-        error += f"; always predicting the average has {numeral(scores.constant.rmse)}"
+        error += f"; always predicting the average gives {numeral(scores.constant.rmse)}"
         if scores.linear is not None:
             error += f", and a straight line {numeral(scores.linear.rmse)}"
     if explained <= 0:
