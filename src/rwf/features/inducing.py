@@ -110,13 +110,6 @@ class HatMixture:
         return ~np.eye(self.log_lengths.shape[1], dtype=bool)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What the entries of θ are."""
-        n_mixed = 0 if self.mixing is None else int(self._mixed.sum())
-        block = ("kernel variance", "roughness", *["length-scale"] * self._n_lengths)
-        return (block + ("rotation",) * n_mixed) * self.n_blocks
-
-    @property
     def bounds(self) -> Array:
         n_mixed = 0 if self.mixing is None else int(self._mixed.sum())
         block = [LOG_VARIANCE_BOUNDS, LOG_ROUGHNESS_BOUNDS, *[LOG_LENGTH_BOUNDS] * self._n_lengths]
