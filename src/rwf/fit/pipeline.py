@@ -31,6 +31,7 @@ from rwf.priors.base import (
     calibrated,
     left_out_rows,
 )
+from rwf.uncertainty.noise import NOISE_OF_ROWS
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -88,10 +89,9 @@ def fit_stream(
     state = None if checkpoint is None else checkpoint.state
     if state is None:
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
-        if endless.needs_all_rows or isinstance(config.neighbors, int):
-            name = "prior" if endless.needs_all_rows else "neighbors"
-            value = endless.name if endless.needs_all_rows else config.neighbors
-            return fit(reader.read_all(f"{name}={value!r}"), prior, given, rng, progress)
+        needy = _needs_all_rows(endless, config)
+        if needy:
+            return fit(reader.read_all(needy), prior, given, rng, progress)
         most = config.n_components or endless.n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
         drawn, n = reader.sample(size, rng, progress)
@@ -121,6 +121,15 @@ def fit_stream(
     if checkpoint is not None:
         checkpoint.finish()
     return found
+
+
+def _needs_all_rows(prior: Prior, config: FitConfig) -> str:
+    """What needs all rows in memory; empty if nothing does."""
+    if prior.needs_all_rows:
+        return f"prior={prior.name!r}"
+    if isinstance(config.neighbors, int):
+        return f"neighbors={config.neighbors!r}"
+    return f"noise={config.noise!r}" if config.noise in NOISE_OF_ROWS else ""
 
 
 def _with_transform(config: FitConfig, rows: Block | None) -> FitConfig:
@@ -186,7 +195,7 @@ def condition(
 def _n_neighbors(learned: LearnedPrior, task: LearningTask, n: int) -> int | None:
     """How many neighbours to blend with, if any."""
     wanted = task.config.neighbors
-    if learned.finished:
+    if learned.finished or task.config.noise in NOISE_OF_ROWS:
         return None
     if wanted != "auto":
         return wanted

@@ -15,7 +15,6 @@ from rwf.data.holdout import scored_rows
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.data.target_transform import Bend
-from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, LeftOutRows, Model
@@ -23,7 +22,7 @@ from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.models.stacked import stack_with_line
 from rwf.uncertainty.extrapolation import block_energies, support_levels
-from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
+from rwf.uncertainty.noise import NOISE_MODELS, NOISE_OF_ROWS, NoiseTask
 
 Solver = Literal["auto", "dense", "multifrontal"]
 Metric = Literal["auto", "isotropic", "ard", "full"]
@@ -159,6 +158,11 @@ class Prior(ABC):
                 f"prior={self.name!r} predicts from the nearest rows and cannot leave groups or "
                 "blocks out: use prior='auto' with groups= or blocks=."
             )
+        if config.noise in NOISE_OF_ROWS and isinstance(config.neighbors, int):
+            raise ValueError(
+                f"noise={config.noise!r} has a factor for every row, which the nearest-neighbour "
+                f"GP of neighbors={config.neighbors} has not: leave one of them out."
+            )
         if config.solver not in self.solvers:
             raise ValueError(
                 f"solver={config.solver!r} is for prior='auto' or 'multiscale' and up to "
@@ -251,7 +255,7 @@ class LearnedFeatures(LearnedPrior):
                 learn_variances=self.learn_variances,
                 levels=levels,
             )
-            if form == FORMS[-1] or _resolved(model):
+            if form == FORMS[-1] or model.resolved:
                 break
             task.progress(f"{form}: the noise is below what it resolves, so another pass follows")
         return model
@@ -263,11 +267,3 @@ class LearnedFeatures(LearnedPrior):
             return None
         energies = block_energies(np.asarray(features(X)), features.blocks)
         return support_levels(energies, features.local_blocks)
-
-
-def _resolved(model: DenseModel) -> bool:
-    """Whether the statistics resolve the noise that was found with them."""
-    try:
-        return model.least_noise < 1.0
-    except NotPositiveDefiniteError:
-        return False
