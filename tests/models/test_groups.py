@@ -32,10 +32,12 @@ def grouped(n=240, seed=0, noise=0.3):
 KINDS = {
     "gram": {"prior": "multiscale", "noise": "constant"},
     "heteroscedastic": {"prior": "multiscale", "noise": "heteroscedastic"},
+    "student": {"prior": "multiscale", "noise": "student"},
     "few columns": {"prior": "multiscale", "noise": "constant", "n_components": 8},
     "nystrom": {"prior": "nystrom", "max_iter": 5, "n_restarts": 0},
     "multifrontal": {"solver": "multifrontal", "noise": "constant"},
     "multifrontal, heteroscedastic": {"solver": "multifrontal", "noise": "heteroscedastic"},
+    "multifrontal, student": {"solver": "multifrontal", "noise": "student"},
 }
 
 

@@ -63,6 +63,10 @@ def fit(
     task = _task(prior, known, complete, n_components, config, rng, watch)
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
+    if config.noise in NOISE_OF_ROWS:
+        # Outliers disturb hyperparameters more than weights: the factors of a first model teach.
+        model = learned.condition(task, task.known)
+        learned = prior.learn(replace(task, known=model.counted(task.known)))
     learned = replace(learned, trials=(*learned.trials, *tried))
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)

@@ -126,6 +126,11 @@ class GaussianModel(Model):
         """Whether the noise is of the size of the rounding error of a Gram matrix, or smaller."""
         return self.statistics.form == "root" or self.least_noise > HARDLY
 
+    def counted(self, rows: Block) -> Block:
+        if not isinstance(self.noise, RowNoise):
+            return rows
+        return replace(rows, weights=rows.weights / self.noise_of(rows))
+
     @property
     def resolved(self) -> bool:
         """Whether the statistics resolve the noise that was found with them."""

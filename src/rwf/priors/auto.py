@@ -62,6 +62,7 @@ class Auto(Prior):
             return Field().for_rows(n, d, config)
         if reason_for_multifrontal(n, d, config):
             return Multiscale().for_rows(n, d, config)
+        self._check_noise_of_rows(config)
         return Auto(_candidates(n, d, config))
 
     @property

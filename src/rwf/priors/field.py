@@ -37,7 +37,6 @@ from rwf.priors.lattice import lattice_model, tied_on_tree
 from rwf.uncertainty.field_blend import FieldErrors, learn_field_blend
 from rwf.uncertainty.field_kernel import learn_field_kernel
 from rwf.uncertainty.kriging import NEIGHBORS, FieldKernel, Kriging
-from rwf.uncertainty.noise import NOISE_OF_ROWS
 from rwf.wavelets.radial import Bump
 
 FEWEST_ROWS = 200  # below, the blobs that are held out are too few to judge by
@@ -68,11 +67,6 @@ class Field(Prior):
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         super().for_rows(n, d, config)
-        if config.noise in NOISE_OF_ROWS:
-            raise ValueError(
-                f"prior='field' predicts from the nearest rows, which all count the same: for "
-                f"noise={config.noise!r} use prior='multiscale'."
-            )
         if n < FEWEST_ROWS:
             raise ValueError(
                 f"prior='field' holds out blobs of rows, and needs {FEWEST_ROWS} of them, but X "
