@@ -139,8 +139,7 @@ def fit(
             saved = True
             if validate != "none":
                 model.set_params(verbose=int(not quiet))
-                method = "cross-validation" if validate == "cv" else "hold-out"
-                model.validate(data, method=method)  # type: ignore[arg-type]
+                model.validate(data, method="cross-validation" if validate == "cv" else "hold-out")
                 _save(model, out)
     except KeyboardInterrupt:
         typer.echo(f"rwf: interrupted. {_left_behind(out, checkpoint, saved)}", err=True)

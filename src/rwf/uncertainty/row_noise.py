@@ -47,7 +47,8 @@ class Tails:
             scales = _scales(scores, weights, np.exp(log_dof))
             return -_log_likelihood(scores / scales, scales, weights, np.exp(log_dof))
 
-        found = minimize_scalar(loss, bounds=np.log(DOFS), method="bounded", options={"xatol": 0.01})
+        low, high = np.log(DOFS).tolist()
+        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 0.01})
         dof = float(np.exp(found.x))
         return cls(dof, _scales(scores, weights, dof))
 
@@ -69,7 +70,8 @@ def _scales(scores: Array, weights: Array, dof: float) -> Array:
         scale2 = after
         if done:
             break
-    return np.sqrt(scale2)
+    scales: Array = np.sqrt(scale2)
+    return scales
 
 
 def _log_likelihood(t: Array, scales: Array, weights: Array, dof: float) -> float:
