@@ -227,7 +227,9 @@ def test_models_that_store_rows_do_not_decay():
 # ----------------------------------------------------------------------------------- influence
 
 
-@pytest.mark.parametrize("kind", ["multiscale", "heteroscedastic", "nystrom", "multifrontal"])
+@pytest.mark.parametrize(
+    "kind", ["multiscale", "heteroscedastic", "student", "nystrom", "multifrontal"]
+)
 def test_influence_is_what_changes_without_the_rows(kind):
     """Against the posterior of the other rows with the same hyperparameters."""
     X, y = rows(150)
