@@ -16,6 +16,7 @@ from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.features.lattice import draw_lattice
+from rwf.fit import pipeline
 from rwf.models.base import Prediction
 from rwf.models.dense import DenseModel, Hyperparameters, collect
 from rwf.uncertainty import noise
@@ -419,6 +420,21 @@ def test_an_outlier_in_one_of_two_outputs_counts_little_in_both():
     assert (base.noise_of(rows)[far] > 10.0).all()
     assert (base.noise_of(rows)[~far] < 10.0).all()
     assert np.sqrt(np.mean((model.predict(X)[:, 0] - f) ** 2)) < 0.5
+
+
+def test_outliers_do_not_average_means_with_a_line():
+    """They make most of the squared errors by which a model and a line are compared."""
+    model, X, _, f = robust("exact", n=150, seed=1)
+    assert robust("exact", "constant", n=150, seed=1)[0].fit_report_.line_share > 0.5
+    assert model.fit_report_.line_share == 0.0
+    assert error(model, X, f) < 1.0
+
+
+def test_hyperparameters_are_learned_again(monkeypatch):
+    model, X, _, f = robust("exact", n=200, seed=1)
+    monkeypatch.setattr(pipeline, "NOISE_OF_ROWS", ())
+    once = robust("exact", n=200, seed=1)[0]
+    assert error(model, X, f) < 0.5 * error(once, X, f)
 
 
 def test_rows_of_a_group_are_scored_one_by_one():

@@ -180,7 +180,7 @@ class Prior(ABC):
                 f"prior={self.name!r} predicts from the nearest rows, which all count the same: "
                 f"with noise={config.noise!r} use prior='multiscale'."
             )
-        if isinstance(config.neighbors, int):
+        if config.neighbors not in ("auto", None):
             raise ValueError(
                 f"noise={config.noise!r} has a factor for every row, which the nearest-neighbour "
                 f"GP of neighbors={config.neighbors} lacks: use neighbors=None."

@@ -200,7 +200,8 @@ def _is_clear(gain: Array, noise: VarianceFunction, rows: Block) -> bool:
 
 def _better(plain: M, varying: M, scored: Block) -> M:
     """The heteroscedastic model if densities favour it, and its means do not miss more signal."""
-    assert isinstance(varying.noise, VarianceFunction)
+    assert varying.noise is not None
+    assert not isinstance(varying.noise, RowNoise)
     a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
     if b.squared > WORSE * a.squared:
         return plain
