@@ -65,8 +65,9 @@ def fit(
     learned = prior.learn(task)
     if config.noise in NOISE_OF_ROWS:
         # Outliers disturb hyperparameters more than weights: the factors of a first model teach.
-        model = learned.condition(task, task.known)
-        learned = prior.learn(replace(task, known=model.counted(task.known)))
+        counted = learned.condition(task, task.known).counted(task.known)
+        if counted is not task.known:
+            learned = prior.learn(replace(task, known=counted))
     learned = replace(learned, trials=(*learned.trials, *tried))
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
