@@ -64,16 +64,31 @@ def fit(
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
     if config.noise in NOISE_OF_ROWS:
-        # Outliers disturb hyperparameters more than weights: the factors of a first model teach.
-        counted = learned.condition(task, task.known).counted(task.known)
-        if counted is not task.known:
-            learned = prior.learn(replace(task, known=counted))
+        learned = _learned_again(learned, prior, task)
     learned = replace(learned, trials=(*learned.trials, *tried))
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
     in_memory = None if complete else rows
     model, report = condition(learned, task, everything, n, watch, in_memory)
     return model, replace(report, copies=copies if complete else 0)
+
+
+def _learned_again(learned: LearnedPrior, prior: Prior, task: LearningTask) -> LearnedPrior:
+    """Hyperparameters of rows that count as under a first model, if their evidence is higher.
+
+    Outliers disturb hyperparameters more than weights.
+    """
+    counted = learned.condition(task, task.known).counted(task.known)
+    if counted is task.known:
+        return learned
+    alike = replace(task, known=counted, config=replace(task.config, noise="constant"))
+
+    def evidence(found: LearnedPrior) -> float:
+        value = found.condition(alike, counted).summary.log_evidence
+        return -np.inf if value is None else value
+
+    again = prior.learn(replace(task, known=counted))
+    return max(again, learned, key=evidence)
 
 
 def fit_stream(
