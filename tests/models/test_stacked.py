@@ -135,6 +135,20 @@ def test_groups_are_stacked_at_any_weight(rng):
     assert_allclose(found.shares, 1.0 / (1.0 + 0.8**2), atol=0.1)
 
 
+def test_a_few_large_errors_do_not_replace_a_model_that_is_mostly_right(rng):
+    block = rows(rng, 600)
+    line = Line.fit(block, 2).leave_one_out(block)
+    wild = np.where(np.arange(600)[:, None] < 3, 1e4, 0.0) * rng.normal(size=line.shape)
+
+    def stack(error):
+        mean = block.y + error * (block.y - line) + wild
+        p = Prediction(mean, *np.ones((2, *line.shape)), np.ones(600))
+        return stack_with_line(None, p, block, block, 0.0)
+
+    assert stack(0.1) is None
+    assert (stack(0.9).shares < 0.01).all()
+
+
 def test_saved_equals_loaded(tmp_path):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(150, 6)), rng.normal(size=150)

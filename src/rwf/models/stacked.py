@@ -25,6 +25,7 @@ from rwf.models.corrected import CorrectedModel, Correction
 
 ALONE = 0.5  # weight from which on the model stays as it is, unless groups were left out
 CAUTION = 2.0  # times the criterion: kernels fit noise better than as many coefficients would
+MUCH_SMALLER = 0.5  # typical error, relative to the line's, below which a model is not stacked
 LEAST_SHARE = 1e-9  # of the variance of y that is taken to be that of f
 RIDGE = 1e-9  # relative to the mean square of a column: columns may be linear in others
 
@@ -126,5 +127,13 @@ def stack_with_line(
     shares = np.clip(product / np.maximum(square, 1e-300), 0.0, 1.0)
     # Errors of groups that were left out are as large as those of new ones.
     alone = ALONE if scored.groups is None else 1.0
-    shares = np.where((shares < alone) & (square > 0), shares, 1.0)
+    # A few large errors, as where a burst begins, are no reason to give up what is mostly right.
+    ahead = _log_square(own, weights) < _log_square(errors, weights) + 2.0 * np.log(MUCH_SMALLER)
+    shares = np.where((shares < alone) & (square > 0) & ~ahead, shares, 1.0)
     return None if (shares == 1.0).all() else Stacked(model, line, shares)
+
+
+def _log_square(errors: Array, weights: Array) -> Array:
+    """The mean logarithm of squared errors, of each output."""
+    logs: Array = np.average(np.log(errors**2 + 1e-300), axis=0, weights=weights)
+    return logs
