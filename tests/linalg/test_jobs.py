@@ -11,8 +11,8 @@ from joblib import Parallel, parallel_config
 from numpy.testing import assert_allclose
 
 from rwf import RWFRegressor, TableRegressor
-from rwf.linalg import jobs
-from rwf.linalg.jobs import dispatched, has_workers, jobs_at_once
+from rwf.linalg import threads
+from rwf.linalg.threads import dispatched, has_workers, jobs_at_once
 
 QUICK = {"prior": "nystrom", "max_iter": 3, "neighbors": None, "random_state": 0}
 
@@ -28,7 +28,7 @@ def sent(monkeypatch):
             counts.append(len(calls))
             return super().__call__(calls)
 
-    monkeypatch.setattr(jobs, "Parallel", Recording)
+    monkeypatch.setattr(threads, "Parallel", Recording)
     with parallel_config(backend="threading"):
         yield counts
 

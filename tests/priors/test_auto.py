@@ -11,7 +11,7 @@ from joblib import parallel_config
 from rwf import RWFRegressor
 from rwf.data.rows import Block
 from rwf.errors import NotSparseError
-from rwf.linalg.jobs import jobs_at_once
+from rwf.linalg.threads import jobs_at_once
 from rwf.models.base import Prediction
 from rwf.priors import PRIORS, auto
 from rwf.priors.base import LearnedPrior, LearningTask, Prior

@@ -30,7 +30,7 @@ from rwf.estimators.validation import (
 from rwf.fit.groups import leave_groups_out
 from rwf.fit.pipeline import Fitted, fit, fit_stream
 from rwf.fit.report import FitReport
-from rwf.linalg.jobs import jobs_at_once
+from rwf.linalg.threads import jobs_at_once
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend

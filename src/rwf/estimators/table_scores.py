@@ -14,7 +14,7 @@ from rwf.data.schema import FOLDS, EncodedReader, Roles, dealt, first_copies, ro
 from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import UnknownCategoryWarning
 from rwf.estimators.grouping import read_labels
-from rwf.linalg.jobs import dispatched, jobs_at_once
+from rwf.linalg.threads import dispatched, jobs_at_once
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor

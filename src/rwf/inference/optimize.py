@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
 
 from rwf._types import Array
-from rwf.linalg.jobs import dispatched, has_workers
-from rwf.linalg.threads import in_parallel, one_blas_thread
+from rwf.linalg.threads import dispatched, has_workers, in_parallel, one_blas_thread
 
 Objective = Callable[[Array], tuple[float, Array]]  # x ↦ (f(x), ∇f(x))
 

@@ -21,7 +21,7 @@ from rwf.data.progress import Stage, silent
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
-from rwf.linalg.jobs import dispatched, has_workers
+from rwf.linalg.threads import dispatched, has_workers
 from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Model, Prediction
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
@@ -88,20 +88,12 @@ class Auto(Prior):
             return _learned(next(iter(able.values())), task, known, rng)
         line = known.X.shape[1] == 1 and task.config.n_components is None
         race = _Race(task, _rounds(kept, task, few="field" not in able), held, line)
-        streams = rng.spawn(len(able))
-        runners = [
-            race.runner(name, able[name], own)
-            for name, own in zip(reversed([*able]), streams, strict=True)
-        ]
-        if has_workers():
-            runners = race.started(runners)
-        for index, runner in enumerate(runners):
-            name = runner.name
+        for index, runner in enumerate(race.runners(able, rng)):
             task.progress(Stage("model selection", 0.5 * index / len(able)))
             try:
                 race.enter(runner)
             except (NotSparseError, NotPositiveDefiniteError) as reason:
-                task.progress(f"prior {name!r} is not considered: {reason}")
+                task.progress(f"prior {runner.name!r} is not considered: {reason}")
             if line and race.promise < PROMISE:
                 break
         if race.leader is None:
@@ -200,6 +192,12 @@ class _Race:
             return np.inf
         p = self.leader.prediction(-1)
         return float(0.5 * np.log1p(p.function_variance / p.noise_variance).sum(axis=1).mean())
+
+    def runners(self, able: Mapping[str, Prior], rng: np.random.Generator) -> list[_Runner]:
+        """The priors, the cheapest first, each with its own random numbers."""
+        streams = zip(reversed([*able]), rng.spawn(len(able)), strict=True)
+        runners = [self.runner(name, able[name], own) for name, own in streams]
+        return self.started(runners) if has_workers() else runners
 
     def runner(self, name: str, prior: Prior, rng: np.random.Generator) -> _Runner:
         """A prior before its first round."""
