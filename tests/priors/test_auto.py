@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from numpy.testing import assert_array_equal
 
 from rwf import RWFRegressor
+from rwf.data.progress import silent
 from rwf.data.rows import Block
 from rwf.errors import NotSparseError
 from rwf.linalg.threads import jobs_at_once
@@ -22,7 +25,7 @@ from rwf.priors.spike_slab import LearnedSpikeSlab, SpikeSlab
 def task(rng):
     config = replace(RWFRegressor()._config(), target_transform=None)
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
-    return LearningTask(config.units(known), known, True, 5, config, rng, lambda message: None)
+    return LearningTask(config.units(known), known, True, 5, config, rng, silent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +127,18 @@ def test_a_prior_that_fails_beside_others_is_excluded_as_it_would_be_alone(first
         assert list(found[0].predictions) == [len(rounds) - 1]
     with pytest.raises(NotSparseError, match="too dense"):
         race.enter(found[not first])
+
+
+def test_a_copy_draws_and_spawns_what_the_original_does(task):
+    runner = auto._Runner("copied", GOOD, task, [], task.known.X)
+    task.rng.normal(size=3)
+    task.rng.spawn(2)
+    twin = pickle.loads(pickle.dumps(runner))
+    for rng, other in (
+        (task.rng, twin.task.rng),
+        (task.rng.spawn(1)[0], twin.task.rng.spawn(1)[0]),
+    ):
+        assert_array_equal(rng.normal(size=4), other.normal(size=4))
 
 
 def test_a_worse_prior_runs_one_round(run):

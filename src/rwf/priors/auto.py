@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -276,6 +276,17 @@ class _Runner:
             self.model = calibrated_model(self.learned[len(rows)], task, rows)
             self.predictions[index] = self.model.predict(self.X)
         return self.predictions[index]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the seeds of further streams, which numpy 1.26 leaves out of a generator's state."""
+        return {**vars(self), "seeds": self.task.rng.bit_generator.seed_seq}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        bits, seeds = self.task.rng.bit_generator, vars(self).pop("seeds")
+        own = type(bits)(seeds)
+        own.state = bits.state
+        self.task = replace(self.task, rng=np.random.Generator(own))
 
 
 def _start(job: tuple[_Runner, int]) -> _Runner:
