@@ -7,17 +7,16 @@ anything may be compared with it.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from experiments.reporting.cells import MEASURES, Cell, best_cells, cell_of
 from experiments.reporting.labels import plain_label
+from experiments.reporting.printed import printed, printed_methods
 from experiments.reporting.tables import (
     Column,
     column_of,
@@ -30,9 +29,6 @@ from experiments.reporting.tables import (
 )
 from experiments.runner.plan import Suite, load_suite
 from experiments.runner.store import RESULTS, Row
-
-PRINTED = Path(__file__).parent / "printed.toml"
-"""The numbers in the paper."""
 
 SCORES = ("rmse", "crps", "nll")
 """What the paper prints, and what is counted."""
@@ -51,6 +47,9 @@ COUNTED = (
     "a-rkhs",
 )
 """The paper's ten methods; ours is the default, and the exact GP has two kernels."""
+
+TIMIT = "timit-mel-bin"
+"""What only the paper has numbers of."""
 
 SPEECH = ("audiomnist-mel-bin", "audiomnist-mel-pca", "timit-sample-mel-bin")
 TABLES = (
@@ -127,25 +126,15 @@ def table(suite: Suite, rows: Sequence[Row], name: str, tasks: Sequence[str], fi
     return f"**{measure.title}**\n\n{markdown(names, columns)}"
 
 
-def printed(name: str, task: str, field: str) -> Mapping[str, str]:
-    """What the paper prints of every method, or nothing."""
-    found: dict[str, Any] = tomllib.loads(PRINTED.read_text(encoding="utf-8"))[name]
-    if task not in found["tasks"]:
-        return {}
-    k = found["tasks"].index(task)
-    return {method: cells[k] for method, cells in found.get(field, {}).items()}
-
-
 def printed_alone(name: str) -> Callable[[Path], str]:
     """The paper's numbers without ours, for data that we do not have."""
 
     def build(results: Path) -> str:
-        found = tomllib.loads(PRINTED.read_text(encoding="utf-8"))[name]
-        task = found["tasks"][0]
         columns = [
-            Column(f"{field.upper()}, as printed", printed(name, task, field)) for field in SCORES
+            Column(f"{field.upper()}, as printed", printed(name, TIMIT, field)) for field in SCORES
         ]
-        return markdown([m for m in load_suite("paper").methods if m in found["rmse"]], columns)
+        of = printed_methods(name, "rmse")
+        return markdown([m for m in load_suite("paper").methods if m in of], columns)
 
     return build
 

@@ -20,6 +20,7 @@ from experiments.reporting.cells import (
     format_of,
 )
 from experiments.reporting.labels import LABELS, NOTES
+from experiments.reporting.printed import printed, printed_methods
 from experiments.runner.plan import Suite
 from experiments.runner.store import JSON, Row
 
@@ -99,13 +100,13 @@ def suite_tables(suite: Suite, rows: Sequence[Row], field: str) -> str:
 
     axis = next((key for key, values in suite.grid.items() if len(values) > 1), None)
     if axis is None:
-        names = present(rows, suite.all_methods)
-        columns = [
-            column_of(
-                of_task(rows, task), measure, names, task_title(task, measure), n_splits(task)
-            )
-            for task in suite.tasks
-        ]
+        names, columns = present(rows, suite.all_methods), []
+        for task in suite.tasks:
+            title = task_title(task, measure)
+            own = column_of(of_task(rows, task), measure, names, title, n_splits(task))
+            beside = printed(f"suite-{suite.name}", task, field)
+            columns.append(Column(own.title, {**own.entries, **beside}))
+        names += printed_methods(f"suite-{suite.name}", field)
         return f"**{measure.title}**\n\n{markdown(names, columns)}"
     if len(suite.all_methods) == 1:
         return _values_by_tasks(suite, rows, measure, axis)

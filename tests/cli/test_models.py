@@ -130,6 +130,18 @@ def test_the_whole_way(work, command, kind):
     assert not [name for name in names if name.startswith(".") or "checkpoint" in name]
 
 
+def test_outlying_rows_are_counted_less_if_asked(work, command):
+    fit = ["fit", "rows.csv", "--target", "price", "--out", "m.rwf", *QUICK, "--json"]
+    code, _, err = command(*fit, "--noise", "student")
+    assert code == 0, err
+    model = rwf.load("m.rwf")
+    assert model.noise == "student"
+    assert len(model.model_.base.noise.factors) == 120
+    code, _, err = command(*fit, "--force", "--noise", "student", "--neighbors", "16")
+    assert code != 0
+    assert "neighbors=None" in err
+
+
 def test_tables_are_printed_without_json(model, command):
     code, out, _ = command("inspect", "model.rwf")
     assert code == 0

@@ -19,6 +19,7 @@ SHORT = Schedule(chains=2, sweeps=6, burn_in=2, keeping=2, attempts=1, draws=10)
 KINDS = {
     "multiscale": {"prior": "multiscale"},
     "heteroscedastic": {"prior": "multiscale", "noise": "heteroscedastic"},
+    "student": {"prior": "multiscale", "noise": "student"},
     "nystrom": {"prior": "nystrom", "neighbors": None, "max_iter": 5, "n_restarts": 0},
     "multifrontal": {"solver": "multifrontal", "prior": "multiscale"},
     "spike_slab": {"prior": SpikeSlab(SHORT), "n_components": None},
@@ -226,7 +227,9 @@ def test_models_that_store_rows_do_not_decay():
 # ----------------------------------------------------------------------------------- influence
 
 
-@pytest.mark.parametrize("kind", ["multiscale", "heteroscedastic", "nystrom", "multifrontal"])
+@pytest.mark.parametrize(
+    "kind", ["multiscale", "heteroscedastic", "student", "nystrom", "multifrontal"]
+)
 def test_influence_is_what_changes_without_the_rows(kind):
     """Against the posterior of the other rows with the same hyperparameters."""
     X, y = rows(150)

@@ -70,7 +70,8 @@ def test_auto_takes_the_field_of_a_map(data, fitted, new):
 
 
 @pytest.mark.parametrize(
-    "options", [{"neighbors": None}, {"noise": "heteroscedastic"}, {"solver": "dense"}]
+    "options",
+    [{"neighbors": None}, {"noise": "heteroscedastic"}, {"noise": "student"}, {"solver": "dense"}],
 )
 def test_auto_does_not_take_a_field_that_cannot_do_what_is_asked(options):
     X, y = landscape(1100, 2)

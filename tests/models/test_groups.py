@@ -32,10 +32,12 @@ def grouped(n=240, seed=0, noise=0.3):
 KINDS = {
     "gram": {"prior": "multiscale", "noise": "constant"},
     "heteroscedastic": {"prior": "multiscale", "noise": "heteroscedastic"},
+    "student": {"prior": "multiscale", "noise": "student"},
     "few columns": {"prior": "multiscale", "noise": "constant", "n_components": 8},
     "nystrom": {"prior": "nystrom", "max_iter": 5, "n_restarts": 0},
     "multifrontal": {"solver": "multifrontal", "noise": "constant"},
     "multifrontal, heteroscedastic": {"solver": "multifrontal", "noise": "heteroscedastic"},
+    "multifrontal, student": {"solver": "multifrontal", "noise": "student"},
 }
 
 
@@ -87,8 +89,9 @@ def test_the_same_in_square_root_form():
     assert difference(root, rows) < 1e-8
 
 
-def test_large_groups_are_left_out_in_parts(monkeypatch):
-    model, rows = fitted(prior="multiscale", noise="heteroscedastic")
+@pytest.mark.parametrize("noise", ["heteroscedastic", "student"])
+def test_large_groups_are_left_out_in_parts(monkeypatch, noise):
+    model, rows = fitted(prior="multiscale", noise=noise)
     whole = model.leave_one_out(rows)
     monkeypatch.setattr(dense, "block_rows", lambda *_: 7)
     for name in ("mean", "function_variance", "noise_variance", "support"):
@@ -97,8 +100,9 @@ def test_large_groups_are_left_out_in_parts(monkeypatch):
         )
 
 
-def test_large_groups_are_left_out_of_a_tree_by_its_moments(monkeypatch):
-    model, rows = fitted(solver="multifrontal", noise="heteroscedastic")
+@pytest.mark.parametrize("noise", ["heteroscedastic", "student"])
+def test_large_groups_are_left_out_of_a_tree_by_its_moments(monkeypatch, noise):
+    model, rows = fitted(solver="multifrontal", noise=noise)
     whole = model.leave_one_out(rows)
     monkeypatch.setattr(tree, "GROUP_BYTES", 8 * model.tree.n_features * 4)
     found = model.leave_one_out(rows)

@@ -113,12 +113,18 @@ MODELS = {
     "varying": lambda: RWFRegressor(
         60, prior="multiscale", noise="heteroscedastic", **QUICK
     ).fit(*line()),
+    "student": lambda: RWFRegressor(60, prior="multiscale", noise="student", **QUICK).fit(
+        *line()
+    ),
     "adaptive": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line()),
     "outputs": lambda: RWFRegressor(40, prior="adaptive", **QUICK).fit(*line(outputs=3)),
     "spike_slab": spike_slab,
     "tree": lambda: RWFRegressor(300, solver="multifrontal", **QUICK).fit(*terrain()),
     "varying tree": lambda: RWFRegressor(
         200, solver="multifrontal", noise="heteroscedastic", **QUICK
+    ).fit(*line(600)),
+    "student tree": lambda: RWFRegressor(
+        200, solver="multifrontal", noise="student", **QUICK
     ).fit(*line(600)),
     "RFF": lambda: RFFRegressor(40, kernel="matern32", n_blocks=2, **QUICK).fit(*plane()),
     "root": lambda: RWFRegressor(60, prior="random_features", **QUICK).fit(*exact()),
@@ -215,6 +221,8 @@ def test_the_models_above_are_of_every_kind():
     assert models["root"].fit_report_.statistics == "root"
     assert models["varying"].model_.base.noise is not None
     assert models["varying tree"].model_.base.noise is not None
+    assert len(models["student"].model_.base.noise.keys) == 240
+    assert len(models["student tree"].model_.base.noise.keys) == 600
     assert models["nystrom"].model_.units.logarithm.chosen.any()
     assert not models["nystrom"].model_.units.X.varies.all()
     assert models["all rows"].model_.base.nystrom.n_features == 60

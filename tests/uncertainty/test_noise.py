@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
 
 from rwf import RWFRegressor
+from rwf.data.readers import base as readers
 from rwf.data.rows import Block
 from rwf.data.scaling import Standardizer
 from rwf.features import ConstantFeatures, LinearFeatures, Stack
 from rwf.features.lattice import draw_lattice
+from rwf.fit import pipeline
 from rwf.models.base import Prediction
 from rwf.models.dense import DenseModel, Hyperparameters, collect
 from rwf.uncertainty import noise
@@ -277,3 +280,213 @@ def test_densities_are_compared_after_calibration():
     assert_allclose(errors.log_densities, -0.5 * (np.log(2 * np.pi * 9.0) + 1.0))
     assert errors.squared == pytest.approx(900.0)
     assert replace(errors, inflation=np.ones(1)).log_densities.mean() < errors.log_densities.mean()
+
+
+# --------------------------------------------------------------------------------- Student-t noise
+
+
+def polluted(n=300, d=1, seed=0, share=0.06):
+    """A wave between 3 and 7, of which some rows are 15 to 40 standard deviations off."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(3.0, 7.0, (n, d))
+    f = 50.0 + 10.0 * np.sin(2.0 * X[:, 0]) + (X[:, 1] * X[:, 2] if d > 2 else 0.0)
+    y, far = f + rng.normal(size=n), rng.random(n) < share
+    y[far] += rng.choice([-1, 1], far.sum()) * rng.uniform(15.0, 40.0, far.sum())
+    return X, y, f
+
+
+ROBUST = {
+    "dense": (1, {"prior": "multiscale", "n_components": 60}),
+    "multifrontal": (1, {"prior": "multiscale", "solver": "multifrontal", "n_components": 80}),
+    "random_features": (1, {"prior": "random_features", "n_components": 60, "max_iter": 20}),
+    "adaptive": (1, {"prior": "adaptive", "n_components": 40}),
+    "exact": (4, {"prior": "nystrom"}),
+    "inducing": (4, {"prior": "nystrom", "n_components": 150}),
+}
+
+
+def robust(name, noise="student", **data):
+    d, options = ROBUST[name]
+    X, y, f = polluted(d=d, **data)
+    model = RWFRegressor(noise=noise, n_restarts=0, random_state=0, **options)
+    return model.fit(X, y), X, y, f
+
+
+def error(model, X, f):
+    return np.sqrt(np.mean((model.predict(X) - f) ** 2))
+
+
+@pytest.mark.parametrize("name", ROBUST)
+def test_outliers_hardly_move_means_under_student_noise(name):
+    model, X, _, f = robust(name)
+    constant = robust(name, "constant")[0]
+    assert error(model, X, f) < 0.5 * error(constant, X, f)
+    new, targets, _ = polluted(2000, X.shape[1], seed=1)
+    low, high = model.predict_interval(new, 0.9)
+    inside = np.mean((low < targets) & (targets < high))
+    assert abs(inside - 0.9) < 5 * np.sqrt(0.9 * 0.1 * (1 / 300 + 1 / 2000))
+
+
+@pytest.mark.parametrize("name", ROBUST)
+def test_without_outliers_student_noise_is_nearly_constant_noise(name):
+    model, X, _, f = robust(name, share=0.0)
+    constant = robust(name, "constant", share=0.0)[0]
+    assert error(model, X, f) < error(constant, X, f) + 0.05  # of a noise of one
+    assert model.noise_variance_ == pytest.approx(constant.noise_variance_, rel=0.15)
+
+
+def in_units(model, X, y):
+    rows = model.model_.units.rows(Block(X, y.reshape(len(y), -1), np.ones(len(y))))
+    return model.model_.base, rows
+
+
+def test_the_posterior_is_the_process_whose_rows_have_their_own_noise():
+    model, X, y, _ = robust("random_features", n=80)
+    base, rows = in_units(model, X, y)
+    posterior, u = base.fits[0].posterior, base.noise_of(rows)
+    assert u.max() > 20.0
+    new = rows.X[:9] + 0.1
+    Z, at = (np.asarray(base.features(A)) * posterior.scale for A in (rows.X, new))
+    K = Z @ Z.T + posterior.noise_variance * np.diag(u)
+    gain = np.linalg.solve(K, Z @ at.T).T
+    p = base.predict(new)
+    assert_allclose(p.mean[:, 0], gain @ rows.y[:, 0], rtol=1e-6)
+    exact = np.einsum("ij,ij->i", at, at) - np.einsum("ij,ij->i", gain, at @ Z.T)
+    assert_allclose(p.function_variance[:, 0] - base.lacking_at(new)[:, 0], exact, rtol=1e-6)
+    assert_allclose(p.noise_variance, posterior.noise_variance)
+    density = multivariate_normal(cov=K).logpdf(rows.y[:, 0])
+    assert posterior.log_evidence == pytest.approx(density, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dense", "multifrontal", "exact"])
+def test_a_row_left_out_is_predicted_as_by_a_fit_without_it_and_without_its_factor(name):
+    model, X, y, _ = robust(name, n=120)
+    base, rows = in_units(model, X, y)
+    p, posterior = base.leave_one_out(rows), base.fits[0].posterior
+    assert_allclose(p.noise_variance, base.predict(rows.X).noise_variance, rtol=1e-12)
+    farthest = np.argsort(base.noise_of(rows))[-4:]
+    for row in (*farthest, 0, 1):
+        others = base.collect(rows.part(np.arange(120) != row), base.noise)
+        rest = others.posterior(0, posterior.prior_variances, posterior.noise_variance)
+        at = rows.X[[row]] if name == "multifrontal" else np.asarray(base.features(rows.X[[row]]))
+        f = rest.predict(at, 0.0)
+        assert p.mean[row, 0] == pytest.approx(f.mean[0], rel=1e-5, abs=1e-7)
+        lacking = base.lacking_at(rows.X[[row]])[0, 0]
+        assert p.function_variance[row, 0] - lacking == pytest.approx(f.variance[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["dense", "multifrontal", "exact"])
+def test_the_order_of_rows_does_not_matter(name):
+    model, X, y, _ = robust(name)
+    order, (_, options) = np.random.default_rng(3).permutation(len(X)), ROBUST[name]
+    other = RWFRegressor(noise="student", n_restarts=0, random_state=0, **options)
+    assert_array_equal(other.fit(X[order], y[order]).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("name", ["dense", "multifrontal"])
+def test_weights_and_factors_multiply(name):
+    d, options = ROBUST[name]
+    X, y, _ = polluted(d=d)
+    weights = np.random.default_rng(4).uniform(0.5, 2.0, len(X))
+    model = RWFRegressor(noise="student", random_state=0, **options).fit(X, y, weights)
+    base, rows = in_units(model, X, y)
+    precision = weights / base.noise_of(rows)
+    Z = base.features_at(rows.X)
+    energies = (precision[:, None] * Z**2).sum(axis=0)
+    assert_allclose(base.statistics.column_energies, energies, rtol=1e-9, atol=1e-12)
+    assert np.average(1.0 / base.noise_of(rows), weights=weights) == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dense", "multifrontal"])
+def test_rows_keep_their_factors_and_further_rows_count_in_full(name):
+    model, X, y, _ = robust(name)
+    again = model.empty_copy().partial_fit(X[:90], y[:90]).partial_fit(X[90:], y[90:])
+    assert_allclose(again.predict(X), model.predict(X), rtol=1e-9)
+    new, targets, _ = polluted(40, seed=5)
+    more = copy.copy(model).partial_fit(new, targets)
+    _, rows = in_units(model, new, targets)
+    before, after = (m.model_.base.statistics.column_energies for m in (model, more))
+    Z = model.model_.base.features_at(rows.X)
+    assert_allclose(after - before, (Z**2).sum(axis=0), rtol=1e-6, atol=1e-9)
+    assert_allclose(more.forget(new, targets).predict(X), model.predict(X), rtol=1e-6)
+
+
+def test_an_outlier_in_one_of_two_outputs_counts_little_in_both():
+    X, y, f = polluted()
+    Y = np.column_stack([y, 3.0 - 0.1 * f + np.random.default_rng(2).normal(size=len(y))])
+    model = RWFRegressor(60, prior="multiscale", noise="student", random_state=0).fit(X, Y)
+    base, rows = in_units(model, X, Y)
+    far = np.abs(y - f) > 10.0
+    assert (base.noise_of(rows)[far] > 10.0).all()
+    assert (base.noise_of(rows)[~far] < 10.0).all()
+    assert np.sqrt(np.mean((model.predict(X)[:, 0] - f) ** 2)) < 0.5
+
+
+def test_outliers_do_not_average_means_with_a_line():
+    """They make most of the squared errors by which a model and a line are compared."""
+    model, X, _, f = robust("exact", n=150, seed=1)
+    assert robust("exact", "constant", n=150, seed=1)[0].fit_report_.line_share > 0.5
+    assert model.fit_report_.line_share == 0.0
+    assert error(model, X, f) < 1.0
+
+
+def test_hyperparameters_are_learned_again(monkeypatch):
+    model, X, _, f = robust("exact", n=200, seed=1)
+    monkeypatch.setattr(pipeline, "NOISE_OF_ROWS", ())
+    once = robust("exact", n=200, seed=1)[0]
+    assert error(model, X, f) < 0.5 * error(once, X, f)
+
+
+def test_rows_of_a_group_are_scored_one_by_one():
+    X, y, f = polluted()
+    groups = np.arange(len(X)) % 15
+    model = RWFRegressor(60, prior="multiscale", noise="student", random_state=0)
+    model.fit(X, y, groups=groups)
+    base, rows = in_units(model, X, y)
+    far = np.abs(y - f) > 10.0
+    assert base.noise_of(rows)[far].min() > base.noise_of(rows)[~far].max()
+    assert error(model, X, f) < 0.5
+
+
+def test_rows_without_noise_have_no_factors():
+    task = noise_task(lambda x: np.zeros(len(x)), n=200)
+    assert NOISE_MODELS["student"].fit(task) is task.model
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"prior": "spike_slab"}, "leave out"),
+        ({"prior": "field"}, "prior='multiscale'"),
+        ({"neighbors": 16}, "neighbors=None"),
+    ],
+)
+def test_what_has_no_factors_of_rows_is_refused(options, remedy):
+    X, y, _ = polluted()
+    with pytest.raises(ValueError, match=remedy):
+        RWFRegressor(noise="student", **options).fit(X, y)
+
+
+def test_auto_takes_no_prior_and_no_neighbors_without_factors():
+    X, y, _ = polluted(1100, 2)
+    quick = {"n_restarts": 0, "max_iter": 3, "random_state": 0}
+    model = RWFRegressor(40, noise="student", **quick).fit(X, y)
+    assert model.model_.base.noise is not None
+    X, y, _ = polluted(400, 5)
+    model = RWFRegressor(noise="student", **quick).fit(X, y)
+    assert not model.model_.keeps_rows
+
+
+def test_rows_that_stream_are_read_or_refused(monkeypatch):
+    X, y, _ = polluted()
+    quick = {"prior": "multiscale", "n_components": 30, "random_state": 0}
+    model = RWFRegressor(noise="student", **quick)
+    expected = model.fit(X, y).predict(X)
+
+    def stream():
+        yield from ((X[i : i + 70], y[i : i + 70]) for i in range(0, 300, 70))
+
+    assert_array_equal(model.fit(stream).predict(X), expected)
+    monkeypatch.setattr(readers, "IN_MEMORY", 2 * 8 * 100)
+    with pytest.raises(ValueError, match=r"noise='student' needs all rows in memory.*do without"):
+        model.fit(stream)

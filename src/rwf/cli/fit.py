@@ -70,6 +70,13 @@ def fit(
             "price; 'auto' does so where that clearly helps. Predictions are in its units."
         ),
     ] = "auto",
+    noise: Annotated[
+        Literal["auto", "constant", "heteroscedastic", "student"],
+        typer.Option(
+            help="The noise: 'heteroscedastic' changes with the inputs, 'student' counts outlying "
+            "rows less; 'auto' is constant, or heteroscedastic where that clearly helps."
+        ),
+    ] = "auto",
     n_components: Annotated[
         int | None, typer.Option(min=1, help="Feature columns; by the number of rows if not given.")
     ] = None,
@@ -109,6 +116,7 @@ def fit(
         categorical=tuple(names_in(categorical) or ()),
         strict=strict,
         prior=prior,
+        noise=noise,
         neighbors=neighbors_in(neighbors),
         target_transform=None if target_transform == "none" else target_transform,
         n_restarts=n_restarts,
@@ -131,8 +139,7 @@ def fit(
             saved = True
             if validate != "none":
                 model.set_params(verbose=int(not quiet))
-                method = "cross-validation" if validate == "cv" else "hold-out"
-                model.validate(data, method=method)  # type: ignore[arg-type]
+                model.validate(data, method="cross-validation" if validate == "cv" else "hold-out")
                 _save(model, out)
     except KeyboardInterrupt:
         typer.echo(f"rwf: interrupted. {_left_behind(out, checkpoint, saved)}", err=True)

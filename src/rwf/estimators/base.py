@@ -266,7 +266,8 @@ class FeatureRegressor(Summarized, Plotted, UnlearningRegressor):
         """Write the fitted model to a file, for :func:`rwf.load`; an old file is replaced at once.
 
         Training rows are not in it, but for the inputs where atoms sit. There is one exception: a
-        model blended with nearest neighbours stores all of them.
+        model blended with nearest neighbours stores all of them. With ``noise="student"`` the file
+        has a hash of each, by which a row can be recognised but not read.
 
         Args:
             path: of the file.

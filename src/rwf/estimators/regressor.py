@@ -81,8 +81,11 @@ class RWFRegressor(FeatureRegressor):
             rows. "auto" tries 16 with the Nyström prior, in four or more columns and for up to
             100 000 rows in memory; ``None`` never does, and excludes fields.
         trend: "linear", "constant" or "none".
-        noise: "constant", "heteroscedastic" for a variance that changes with x, or "auto", which
-            chooses by leave-one-out densities for up to three columns and is "constant" for more.
+        noise: "constant"; "heteroscedastic" for a variance that changes with x; "student" for
+            outliers: rows with large leave-one-out errors count less, as under a Student-t; or
+            "auto", which chooses between the first two by leave-one-out densities for up to three
+            columns and is "constant" for more. With "student" all rows are in memory, fields and
+            nearest neighbours are not used, and rows that are added later count in full.
         calibration: "global" learns a Student-t from leave-one-out errors, the same for all rows;
             "local" lets its scale vary with x, the mean and the variance; ``None`` is the raw
             posterior, whose variance also vanishes far from local atoms.

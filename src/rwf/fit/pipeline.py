@@ -31,6 +31,7 @@ from rwf.priors.base import (
     calibrated,
     left_out_rows,
 )
+from rwf.uncertainty.noise import NOISE_OF_ROWS
 from rwf.uncertainty.vecchia import NEIGHBORS
 
 STREAM_SAMPLE = 2**20
@@ -62,12 +63,32 @@ def fit(
     task = _task(prior, known, complete, n_components, config, rng, watch)
     watch(Stage("learning", 0.0))
     learned = prior.learn(task)
+    if config.noise in NOISE_OF_ROWS:
+        learned = _learned_again(learned, prior, task)
     learned = replace(learned, trials=(*learned.trials, *tried))
     # A complete sample is in canonical order, so that not even rounding depends on that of rows.
     everything = task.known if complete else Mapped(rows, task.units.rows)
     in_memory = None if complete else rows
     model, report = condition(learned, task, everything, n, watch, in_memory)
     return model, replace(report, copies=copies if complete else 0)
+
+
+def _learned_again(learned: LearnedPrior, prior: Prior, task: LearningTask) -> LearnedPrior:
+    """Hyperparameters of rows that count as under a first model, if their evidence is higher.
+
+    Outliers disturb hyperparameters more than weights.
+    """
+    counted = learned.condition(task, task.known).counted(task.known)
+    if counted is task.known:
+        return learned
+    alike = replace(task, known=counted, config=replace(task.config, noise="constant"))
+
+    def evidence(found: LearnedPrior) -> float:
+        value = found.condition(alike, counted).summary.log_evidence
+        return -np.inf if value is None else value
+
+    again = prior.learn(replace(task, known=counted))
+    return max(again, learned, key=evidence)
 
 
 def fit_stream(
@@ -88,10 +109,9 @@ def fit_stream(
     state = None if checkpoint is None else checkpoint.state
     if state is None:
         endless = prior.for_rows(sys.maxsize, reader.n_inputs, config)
-        if endless.needs_all_rows or isinstance(config.neighbors, int):
-            name = "prior" if endless.needs_all_rows else "neighbors"
-            value = endless.name if endless.needs_all_rows else config.neighbors
-            return fit(reader.read_all(f"{name}={value!r}"), prior, given, rng, progress)
+        needy = _needs_all_rows(endless, config)
+        if needy:
+            return fit(reader.read_all(needy), prior, given, rng, progress)
         most = config.n_components or endless.n_components(sys.maxsize)
         size = min(max(endless.sample_rows, 2 * most), STREAM_SAMPLE)
         drawn, n = reader.sample(size, rng, progress)
@@ -121,6 +141,15 @@ def fit_stream(
     if checkpoint is not None:
         checkpoint.finish()
     return found
+
+
+def _needs_all_rows(prior: Prior, config: FitConfig) -> str:
+    """What needs all rows in memory; empty if nothing does."""
+    if prior.needs_all_rows:
+        return f"prior={prior.name!r}"
+    if isinstance(config.neighbors, int):
+        return f"neighbors={config.neighbors!r}"
+    return f"noise={config.noise!r}" if config.noise in NOISE_OF_ROWS else ""
 
 
 def _with_transform(config: FitConfig, rows: Block | None) -> FitConfig:
@@ -186,7 +215,7 @@ def condition(
 def _n_neighbors(learned: LearnedPrior, task: LearningTask, n: int) -> int | None:
     """How many neighbours to blend with, if any."""
     wanted = task.config.neighbors
-    if learned.finished:
+    if learned.finished or task.config.noise in NOISE_OF_ROWS:
         return None
     if wanted != "auto":
         return wanted

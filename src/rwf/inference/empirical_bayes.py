@@ -20,7 +20,7 @@ LOG_PRIOR_BOUNDS = (-18.0, 18.0)  # beyond, a group is absent, or its prior is a
 MANY_COLUMNS = 1000  # from so many columns on, more threads make a Cholesky factor faster
 FINE, ROUGH = 1e-6, 5e-4  # gain of the evidence per row at which Newton stops; many columns: rough
 MANY_GROUPS = 12  # from so many prior variances on, the fixed point takes over
-SHRINKAGE = 1.0  # κ, weights that a block counts for: one atom alone cannot leave its octave
+SHRINKAGE = 0.1  # κ, weights that a block counts for: more would hide single bursts of a signal
 
 
 STEEP = 0.1

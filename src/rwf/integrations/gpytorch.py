@@ -102,7 +102,8 @@ class FeatureKernel(Kernel):  # type: ignore[misc]
         With a constant mean at the mean of its training targets and a noise of
         ``noise_variance_``, a GPyTorch model has the posterior of the regressor, without what rwf
         adds to it: calibration, reversion to the prior variance, the neighbor blend,
-        heteroscedastic noise, and the Nyström residual variance. It needs the dense solver.
+        heteroscedastic noise, factors of rows with ``noise="student"``, and the Nyström residual
+        variance. It needs the dense solver.
         """
         check_is_fitted(model)
         fitted = model.model_.gaussian

@@ -229,6 +229,10 @@ class Model(ABC):
     def merge(self, other: Self) -> Self:
         """The model of both models' rows; features and units must be equal."""
 
+    def counted(self, rows: Block) -> Block:
+        """Training rows with weights that say how much they count against the others."""
+        return rows
+
     def unbiased_rows(self, known: Block) -> Block:
         """Those of some training rows whose leave-one-out errors are unbiased; groups are whole."""
         return known

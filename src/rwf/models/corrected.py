@@ -107,6 +107,9 @@ class CorrectedModel(Model):
     def line_share(self) -> float:
         return self.model.line_share
 
+    def counted(self, rows: Block) -> Block:
+        return self.model.counted(rows)
+
     def unbiased_rows(self, known: Block) -> Block:
         return self.model.unbiased_rows(known)
 

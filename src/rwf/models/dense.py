@@ -18,9 +18,8 @@ from rwf.inference.empirical_bayes import EmpiricalBayes, Variances, empirical_b
 from rwf.inference.moments import CHUNK_BYTES, Moments, RootMoments, accumulate, accumulate_root
 from rwf.linalg.threads import cores, in_parallel
 from rwf.models.base import ENOUGH_SCORES, Prediction
-from rwf.models.gaussian import GaussianModel
+from rwf.models.gaussian import GaussianModel, NoiseFunction
 from rwf.uncertainty.extrapolation import block_energies
-from rwf.uncertainty.variance_function import VarianceFunction
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ FROM_ARRAYS: dict[str, Callable[[Mapping[str, Array]], DenseMoments]] = {
 
 
 def collect(
-    hyperparameters: Hyperparameters, rows: Rows, form: str, noise: VarianceFunction | None = None
+    hyperparameters: Hyperparameters, rows: Rows, form: str, noise: NoiseFunction | None = None
 ) -> DenseMoments:
     """The moments of rows in standardised units, in one pass; of many columns they are rounded."""
     features, k = hyperparameters.features, rows.n_outputs
@@ -117,7 +116,7 @@ class DenseModel(GaussianModel):
         others = np.array([row.tobytes() not in inducing for row in known.X])
         return known.part(others) if others.sum() >= ENOUGH_SCORES else known
 
-    def collect(self, rows: Rows, noise: VarianceFunction | None) -> DenseMoments:
+    def collect(self, rows: Rows, noise: NoiseFunction | None) -> DenseMoments:
         return collect(self.hyperparameters, rows, self.statistics.form, noise)
 
     def no_statistics(self) -> DenseMoments:
@@ -155,7 +154,7 @@ class DenseModel(GaussianModel):
         """Of rows whose features fit into memory, or of one group of any size."""
         if len(rows) > block_rows(self.features.n_features):
             return self._leave_large_group_out(rows)
-        Z, v = self._features(rows.X), self.relative_noise(rows.X)
+        Z, v = self._features(rows.X), self.noise_of(rows)
         lacking, support = self._lacking(Z)
         mean, function = np.empty((2, len(rows), self.n_outputs))
         for output, t in enumerate(self.fits):
@@ -163,7 +162,8 @@ class DenseModel(GaussianModel):
             own = p.variance - t.posterior.noise_variance * v
             mean[:, output] = p.mean
             function[:, output] = np.maximum(own, 0.0) + lacking[:, output]
-        return Prediction(mean, function, v[:, None] * self._plain_noise, support)
+        noise = self.relative_noise(rows.X)[:, None] * self._plain_noise
+        return Prediction(mean, function, noise, support)
 
     def _leave_large_group_out(self, rows: Block) -> Prediction:
         """A group of more rows than there are columns, in parts."""
@@ -171,7 +171,7 @@ class DenseModel(GaussianModel):
 
         def parts(output: int) -> Iterator[tuple[Array, Array, Array, Array]]:
             for part in rows.parts(size):
-                Z, v = self._features(part.X), self.relative_noise(part.X)
+                Z, v = self._features(part.X), self.noise_of(part)
                 yield Z, part.y[:, output], part.weights, v
 
         rest = [t.posterior.without(parts(output)) for output, t in enumerate(self.fits)]

@@ -17,12 +17,14 @@ import numpy as np
 from rwf._types import Array
 from rwf.data.rows import Block, Mapped, Rows, slices
 from rwf.data.scaling import Standardizer
+from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import FeatureMap, Stack
 from rwf.inference.empirical_bayes import EmpiricalBayes
 from rwf.inference.moments import Moments, RootMoments
 from rwf.inference.multifrontal import TreeEmpiricalBayes, TreeMoments
 from rwf.models.base import Model, ModelSummary, incompatible, require_seen
 from rwf.uncertainty.extrapolation import PriorReversion
+from rwf.uncertainty.row_noise import RowNoise
 from rwf.uncertainty.variance_function import VarianceFunction
 
 UNSEEN = 1e-9  # of the squares of a feature, how much below zero is more than rounding
@@ -30,6 +32,7 @@ HARDLY = 0.1  # rounding error over noise beyond which a model counts as free of
 
 
 Statistics: TypeAlias = Moments | RootMoments | TreeMoments  # sums over rows, by solver
+NoiseFunction: TypeAlias = VarianceFunction | RowNoise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +41,8 @@ class GaussianModel(Model):
 
     units: Standardizer  # of inputs and targets
     statistics: Any  # sums over all rows seen, in standardised units
-    # v(x), the noise variance relative to σ²; ``None`` where it is constant
-    noise: VarianceFunction | None = None
+    # v, the noise variance relative to σ², by place or by training row; ``None`` if constant
+    noise: NoiseFunction | None = None
     # Σz² of every block of columns among the data, shape (B,); where there is less, the variance of
     # f returns to that of the prior. ``None`` leaves the posterior as it is
     levels: Annotated[Array, "b"] | None = None
@@ -56,7 +59,7 @@ class GaussianModel(Model):
         """Variances and posterior of each output."""
 
     @abstractmethod
-    def collect(self, rows: Rows, noise: VarianceFunction | None) -> Statistics:
+    def collect(self, rows: Rows, noise: NoiseFunction | None) -> Statistics:
         """The statistics of rows in standardised units, in one pass."""
 
     @abstractmethod
@@ -123,12 +126,30 @@ class GaussianModel(Model):
         """Whether the noise is of the size of the rounding error of a Gram matrix, or smaller."""
         return self.statistics.form == "root" or self.least_noise > HARDLY
 
+    def counted(self, rows: Block) -> Block:
+        if not isinstance(self.noise, RowNoise):
+            return rows
+        return replace(rows, weights=rows.weights / self.noise_of(rows))
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the statistics resolve the noise that was found with them."""
+        try:
+            return self.least_noise < 1.0
+        except NotPositiveDefiniteError:
+            return False
+
     def mean(self, X: Array) -> Array:
         return self.times(X, np.column_stack([t.posterior.mean for t in self.fits]))
 
     def relative_noise(self, X: Array) -> Array:
-        """v at inputs, shape (n,)."""
+        """v of new rows at inputs, shape (n,)."""
         return np.ones(len(X)) if self.noise is None else self.noise(X)
+
+    def noise_of(self, rows: Block) -> Array:
+        """v of training rows, with which they were fitted, shape (n,)."""
+        noise = None if self.noise is None else self.noise.on(rows).noise
+        return np.ones(len(rows)) if noise is None else noise
 
     @cached_property
     def reversions(self) -> tuple[PriorReversion, ...]:
@@ -158,7 +179,7 @@ class GaussianModel(Model):
             reverts=self.levels is not None,
         )
 
-    def refit(self, rows: Rows, noise: VarianceFunction | None) -> Self:
+    def refit(self, rows: Rows, noise: NoiseFunction | None) -> Self:
         """The same features for these rows alone, in standardised units, with another noise."""
         return replace(self, noise=noise, statistics=self.collect(rows, noise))
 

@@ -51,7 +51,7 @@ def influence(
     for some in _batches(groups):
         numbers = np.concatenate([groups[g] for g in some])
         X = np.concatenate([rows.X[numbers], at])
-        mean, noise = model.mean(X), model.relative_noise(rows.X[numbers])
+        mean, noise = model.mean(X), model.noise_of(rows.part(numbers))
         weights, Z = rows.weights[numbers], model.features_at(X)
         ends = np.cumsum([0, *(len(groups[g]) for g in some)])
         for output, t in enumerate(model.fits):

@@ -95,7 +95,7 @@ class Stacked(CorrectedModel):
         return mean + (1.0 - self.shares) * (self.line(X) - mean)
 
     def corrected(self, rows: Block, p: Prediction) -> Prediction:
-        return self._correction(p, self.line.leave_one_out(rows)).of(p)
+        return self._correction(p, self.line.leave_one_out(self.counted(rows))).of(p)
 
 
 def stack_with_line(

@@ -23,8 +23,7 @@ from rwf.inference.multifrontal import (
     tree_fixed_point,
 )
 from rwf.models.base import Prediction
-from rwf.models.gaussian import GaussianModel
-from rwf.uncertainty.variance_function import VarianceFunction
+from rwf.models.gaussian import GaussianModel, NoiseFunction
 
 ROWS_AT_ONCE = 2**19  # rows that are predicted together: sorting them by place pays for many
 GROUP_BYTES = 2**28  # memory for the features of groups that are left out together
@@ -50,7 +49,7 @@ class TreeHyperparameters:
     def features(self) -> Stack:
         return self.tree.columns.features
 
-    def collect(self, rows: Rows, noise: VarianceFunction | None = None) -> TreeMoments:
+    def collect(self, rows: Rows, noise: NoiseFunction | None = None) -> TreeMoments:
         """The moments of rows in standardised units, in one pass."""
         tree, k = self.tree, rows.n_outputs
         name = f"tree of {tree.n_features} columns and {k} outputs"
@@ -96,7 +95,7 @@ class TreeModel(GaussianModel):
             for output, start in enumerate(own.variances)
         )
 
-    def collect(self, rows: Rows, noise: VarianceFunction | None) -> TreeMoments:
+    def collect(self, rows: Rows, noise: NoiseFunction | None) -> TreeMoments:
         return self.hyperparameters.collect(rows, noise)
 
     def no_statistics(self) -> TreeMoments:
@@ -129,7 +128,7 @@ class TreeModel(GaussianModel):
     def _leave_one_out(self, rows: Block) -> Prediction:
         """Of rows in any number, or of groups whose features fit into memory, or of one group."""
         lacking, support = self._lacking(rows.X)
-        noise, v = self._noise_at(rows.X), self.relative_noise(rows.X)
+        noise, v = self._noise_at(rows.X), self.noise_of(rows)
         weights = rows.weights * self.hyperparameters.weight(self.n_rows)
         mean, variance = np.empty((2, len(rows), self.n_outputs))
         large = rows.groups is not None and 8 * self.tree.n_features * len(rows) > GROUP_BYTES
@@ -140,7 +139,8 @@ class TreeModel(GaussianModel):
                 y = rows.y[:, output]
                 p = t.posterior.leave_out(rows.X, y, weights, v, rows.groups)
             mean[:, output], variance[:, output] = p.mean, p.variance
-        return Prediction(mean, np.maximum(variance - noise, 0.0) + lacking, noise, support)
+        function = np.maximum(variance - v[:, None] * self.noise_levels, 0.0) + lacking
+        return Prediction(mean, function, noise, support)
 
     def _without(self, rows: Block, output: int) -> TreePosterior:
         """The posterior of all other rows: one more factorisation."""

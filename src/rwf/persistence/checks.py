@@ -43,6 +43,7 @@ from rwf.uncertainty.blending import OutputBlend
 from rwf.uncertainty.error_density import ErrorDensity
 from rwf.uncertainty.field_blend import FieldBlend
 from rwf.uncertainty.kriging import FieldKernel
+from rwf.uncertainty.row_noise import RowNoise
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import TWICE_ORDERS, MaternKernel, VecchiaGP
 from rwf.wavelets import CompactHat
@@ -130,6 +131,10 @@ def _check_model(model: object) -> None:
         case VarianceFunction(features=features, weights=weights):
             same = len(weights) == features.n_features
             require(same, "features and weights differ in number")
+        case RowNoise(keys=keys, factors=factors):
+            require(len(keys) == len(factors), "factors are of other rows")
+            require((np.diff(keys) > 0).all(), "rows are not in order")
+            require((factors > 0).all(), "factors of rows are not positive")
         case SpikeSlabFit():
             check_draws(model)
         case WindowedFit(windows=windows):
@@ -162,7 +167,7 @@ def check_dense_model(model: DenseModel) -> None:
 
 def check_extras(model: DenseModel | TreeModel) -> None:
     """That noise and extrapolation are of this model."""
-    if model.noise is not None:
+    if isinstance(model.noise, VarianceFunction):
         check_inputs(model.noise.features, len(model.units.columns))
     if model.levels is not None:
         require(len(model.levels) == len(model.maps), "extrapolation is of other blocks")

@@ -60,6 +60,7 @@ from rwf.uncertainty.blending import BlendWeights, Expert, LocalScale, OutputBle
 from rwf.uncertainty.error_density import ErrorDensity, ScaleFeatures, SmoothFeatures
 from rwf.uncertainty.field_blend import FieldBlend, FieldScores
 from rwf.uncertainty.kriging import FieldKernel
+from rwf.uncertainty.row_noise import RowNoise
 from rwf.uncertainty.variance_function import VarianceFunction
 from rwf.uncertainty.vecchia import MaternKernel, VecchiaGP
 from rwf.wavelets import (
@@ -89,7 +90,7 @@ MAPS = (
 FEATURES = (Atoms, HatMixture, *MAPS, Stack)
 DENSE = (
     Moments, RootMoments, Factor, Posterior, Variances, EmpiricalBayes, Hyperparameters,
-    VarianceFunction, DenseModel,
+    VarianceFunction, RowNoise, DenseModel,
 )  # fmt: skip
 TREE = (
     ColumnSupports, Dissection, AtomTree, TreeMoments, TreeFactor, TreePosterior,

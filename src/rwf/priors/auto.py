@@ -38,6 +38,7 @@ from rwf.priors.lattice import MANY_ROWS, Lattice, reason_for_multifrontal
 from rwf.priors.multiscale import Multiscale
 from rwf.priors.nystrom import Nystrom
 from rwf.priors.spike_slab import SpikeSlab, can_be_sampled
+from rwf.uncertainty.noise import NOISE_OF_ROWS
 
 ROWS = 5000  # on which priors compete
 FIELD_ROWS, MOST_FIELD_ROWS = 1000, 2**20  # of two or three columns that a field is used for
@@ -63,6 +64,7 @@ class Auto(Prior):
             return Field().for_rows(n, d, config)
         if reason_for_multifrontal(n, d, config):
             return Multiscale().for_rows(n, d, config)
+        self._check_noise_of_rows(config)
         return Auto(_candidates(n, d, config))
 
     @property
@@ -121,7 +123,7 @@ def _is_field(d: int, config: FitConfig) -> bool:
         and config.solver == "auto"
         and config.n_components is None
         and config.neighbors is not None
-        and config.noise != "heteroscedastic"
+        and config.noise not in ("heteroscedastic", *NOISE_OF_ROWS)
         and not config.grouped
     )
 

@@ -15,7 +15,6 @@ from rwf.data.holdout import scored_rows
 from rwf.data.rows import Block, Rows
 from rwf.data.scaling import Standardizer
 from rwf.data.target_transform import Bend
-from rwf.errors import NotPositiveDefiniteError
 from rwf.features.base import ConstantFamily, Family, FeatureMap, LinearFamily
 from rwf.inference.optimize import Progress, Trial
 from rwf.models.base import LOW_DIMENSION, LeftOutRows, Model
@@ -23,7 +22,7 @@ from rwf.models.corrected import calibrate
 from rwf.models.dense import FORMS, DenseModel, Hyperparameters, collect
 from rwf.models.stacked import stack_with_line
 from rwf.uncertainty.extrapolation import block_energies, support_levels
-from rwf.uncertainty.noise import NOISE_MODELS, NoiseTask
+from rwf.uncertainty.noise import NOISE_MODELS, NOISE_OF_ROWS, NoiseTask
 
 Solver = Literal["auto", "dense", "multifrontal"]
 Metric = Literal["auto", "isotropic", "ard", "full"]
@@ -38,7 +37,7 @@ GROWTH = 1.5  # of variances, times the share of squared errors that Akaike's cr
 
 RESTARTS, ITERATIONS = 2, 60  # starting points after the first, and iterations, by default
 
-NOT_FOR_GROUPS = ("field",)  # priors whose models cannot leave whole groups out
+NEAREST_ROWS = ("field",)  # priors whose models predict from the nearest rows, all alike
 
 TRENDS: dict[str, tuple[Family, ...]] = {
     "linear": (ConstantFamily(), LinearFamily()),
@@ -154,11 +153,12 @@ class Prior(ABC):
 
     def for_rows(self, n: int, d: int, config: FitConfig) -> Prior:
         """The prior to use for n rows of d columns, after its constraints are checked."""
-        if config.grouped and self.name in NOT_FOR_GROUPS:
+        if config.grouped and self.name in NEAREST_ROWS:
             raise ValueError(
                 f"prior={self.name!r} predicts from the nearest rows and cannot leave groups or "
                 "blocks out: use prior='auto' with groups= or blocks=."
             )
+        self._check_noise_of_rows(config)
         if config.solver not in self.solvers:
             raise ValueError(
                 f"solver={config.solver!r} is for prior='auto' or 'multiscale' and up to "
@@ -171,6 +171,20 @@ class Prior(ABC):
                 f"{d}: use prior='nystrom'."
             )
         return self
+
+    def _check_noise_of_rows(self, config: FitConfig) -> None:
+        if config.noise not in NOISE_OF_ROWS:
+            return
+        if self.name in NEAREST_ROWS:
+            raise ValueError(
+                f"prior={self.name!r} predicts from the nearest rows, which all count the same: "
+                f"with noise={config.noise!r} use prior='multiscale'."
+            )
+        if config.neighbors not in ("auto", None):
+            raise ValueError(
+                f"noise={config.noise!r} has a factor for every row, which the nearest-neighbour "
+                f"GP of neighbors={config.neighbors} lacks: use neighbors=None."
+            )
 
     def units(self, rows: Block, config: FitConfig) -> Standardizer:
         """Units learned from rows."""
@@ -211,7 +225,8 @@ def calibrated(model: Model, learned: LearnedPrior, task: LearningTask, seen: Le
     rows, p = seen.rows, model.left_out(seen)
     # Leave-one-out errors are those of parameters that were learned with these rows.
     hidden = 2.0 * learned.n_learned / len(task.known)
-    stacked = stack_with_line(model, p, rows, task.known, hidden)
+    counted = model.counted(rows), model.counted(task.known)
+    stacked = stack_with_line(model, p, *counted, hidden)
     if stacked is not None:
         task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
         model, p = stacked, stacked.corrected(rows, p)
@@ -251,7 +266,7 @@ class LearnedFeatures(LearnedPrior):
                 learn_variances=self.learn_variances,
                 levels=levels,
             )
-            if form == FORMS[-1] or _resolved(model):
+            if form == FORMS[-1] or model.resolved:
                 break
             task.progress(f"{form}: the noise is below what it resolves, so another pass follows")
         return model
@@ -263,11 +278,3 @@ class LearnedFeatures(LearnedPrior):
             return None
         energies = block_energies(np.asarray(features(X)), features.blocks)
         return support_levels(energies, features.local_blocks)
-
-
-def _resolved(model: DenseModel) -> bool:
-    """Whether the statistics resolve the noise that was found with them."""
-    try:
-        return model.least_noise < 1.0
-    except NotPositiveDefiniteError:
-        return False

@@ -2,21 +2,25 @@
 
 A noise model takes a model with constant noise and returns the one to use. Heteroscedastic noise
 has the variance σ²v(x); v is learned from leave-one-out errors, and the model is fitted again to
-rows that are weighted by 1/v.
+rows that are weighted by 1/v. Student-t noise does the same with a factor for every row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import standard_error
-from rwf.data.rows import Block, Rows
+from rwf.data.rows import Block, Rows, RowSum
 from rwf.inference.optimize import Progress
 from rwf.inference.posterior import normal_log_density
+from rwf.uncertainty.row_noise import RowNoise, ScoredRows, Tails
 from rwf.uncertainty.variance_function import VarianceFunction, learn_variance
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from rwf.models.gaussian import GaussianModel
 
 MOST_INPUTS = 3  # input columns up to which "auto" considers heteroscedastic noise
+ROUNDS = 2  # of reweighting
+ROWS_AT_ONCE = 2**17  # rows that are scored together
 WORSE = 1.1  # by what factor squared leave-one-out errors may grow for the sake of densities
 
 
@@ -78,12 +84,52 @@ class AutomaticNoise:
         return model
 
 
+class StudentNoise:
+    """Student-t errors: rows with large leave-one-out scores count less."""
+
+    def fit(self, task: NoiseTask[M]) -> M:
+        model = task.model
+        for _ in range(ROUNDS):
+            if model.noise_free:
+                break
+            tails = Tails.learn(_scores(model, task.scored), task.scored.weights)
+            found = task.rows.total(_scores_of_all(model))
+            again = task.model.refit(task.rows, RowNoise.of(found, tails))
+            if not again.resolved:
+                break
+            model = again
+            task.progress(f"noise student, {tails.dof:.3g} degrees of freedom")
+        return model
+
+
+def _scores(model: GaussianModel, rows: Block) -> Array:
+    """Leave-one-out scores of single rows, judged by the noise of a new row, shape (n, k)."""
+    p = model.leave_one_out(replace(rows, groups=None))
+    scores: Array = (rows.y - p.mean) / np.sqrt(p.variance)
+    return scores
+
+
+def _scores_of_all(model: GaussianModel) -> RowSum[ScoredRows]:
+    name = "scores" if model.noise is None else f"scores, {model.noise.name}"
+
+    def gather(parts: Iterable[Block]) -> ScoredRows:
+        scored = (ScoredRows.of(rows, _scores(model, rows)) for rows in parts)
+        return functools.reduce(operator.add, scored)
+
+    add, to_arrays, of_arrays = operator.add, ScoredRows.to_arrays, ScoredRows.from_arrays
+    return RowSum(name, ROWS_AT_ONCE, gather, add, to_arrays, of_arrays, workers=1)
+
+
 NOISE_MODELS: dict[str, NoiseModel] = {
     "auto": AutomaticNoise(),
     "constant": ConstantNoise(),
     "heteroscedastic": HeteroscedasticNoise(),
+    "student": StudentNoise(),
 }
 """Noise models by name: ``noise=`` of an estimator accepts these."""
+
+NOISE_OF_ROWS = ("student",)
+"""Those with a factor for every row, which must be in memory; nearest neighbours know of none."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +201,7 @@ def _is_clear(gain: Array, noise: VarianceFunction, rows: Block) -> bool:
 def _better(plain: M, varying: M, scored: Block) -> M:
     """The heteroscedastic model if densities favour it, and its means do not miss more signal."""
     assert varying.noise is not None
+    assert not isinstance(varying.noise, RowNoise)
     a, b = _Errors.of(plain, scored), _Errors.of(varying, scored)
     if b.squared > WORSE * a.squared:
         return plain

@@ -1,25 +1,39 @@
 """The paper's experiments: tables, counts and anchors."""
 
 import re
+import tomllib
 
 from experiments.reporting import paper
 from experiments.reporting.cells import MEASURES
+from experiments.reporting.labels import LABELS
+from experiments.reporting.printed import PRINTED
+from experiments.reporting.tables import suite_tables
 from experiments.runner import store
 from experiments.runner.methods import METHODS
 from experiments.runner.plan import load_suite
 from experiments.runner.run import Run, row_of
 from harness import SESSION
 
+OFFICIAL = ("suite-official", "suite-large")
+
 
 def test_printed_numbers_are_of_known_methods_and_whole():
-    import tomllib
-
-    for name, found in tomllib.loads(paper.PRINTED.read_text()).items():
-        for field in paper.SCORES:
-            assert set(found[field]) == set(found["rmse"]) <= set(METHODS)
+    for name, found in tomllib.loads(PRINTED.read_text(encoding="utf-8")).items():
+        form = r"–|-?\d+\.\d+(e-\d)?" if name in OFFICIAL else r"-?\d+\.\d+ ± \d\.\d+"
+        for field in found.keys() - {"tasks"}:
+            assert field in MEASURES
+            assert set(found[field]) <= set(LABELS if name in OFFICIAL else METHODS)
             for texts in found[field].values():
                 assert len(texts) == len(found["tasks"]), (name, field)
-                assert all(re.fullmatch(r"-?\d+\.\d+ ± \d\.\d+", text) for text in texts)
+                assert all(re.fullmatch(form, text) for text in texts)
+
+
+def test_numbers_for_official_splits_are_rows_of_the_suites_tables():
+    suite = load_suite("official")
+    row = row_of(Run("hla-energy", "rwf", 0), {"rmse": 0.25, "facts": {}}, SESSION)
+    table = suite_tables(suite, [row], "rmse")
+    assert "| *best number in papers* ˡ | 0.39 | 2.36 | 0.322 | 3.86 |" in table
+    assert "best number" not in suite_tables(suite, [row], "coverage95")
 
 
 def keep(directory, values):
