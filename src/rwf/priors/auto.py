@@ -209,15 +209,12 @@ class _Race:
 
     def started(self, runners: list[_Runner]) -> list[_Runner]:
         """All priors after their first round, even those that will not be considered."""
-        progress = [runner.task.progress for runner in runners]
-        for runner in runners:
-            runner.task = replace(runner.task, progress=silent)
         first = [-1, *[0] * (len(runners) - 1)]  # the first one leads at first, by the last round
         found = dispatched(_start, zip(runners, first, strict=True))
         if found[0].failure is not None:
-            found = runners
-        for runner, own in zip(found, progress, strict=True):
-            runner.task = replace(runner.task, progress=own)
+            return runners
+        for runner, own in zip(found, runners, strict=True):
+            runner.task = replace(runner.task, progress=own.task.progress)
         return found
 
     def enter(self, runner: _Runner) -> None:
@@ -281,7 +278,8 @@ class _Runner:
 
     def __getstate__(self) -> dict[str, Any]:
         """With the seeds of further streams, which numpy 1.26 leaves out of a generator's state."""
-        return {**vars(self), "seeds": self.task.rng.bit_generator.seed_seq}
+        task, seeds = replace(self.task, progress=silent), self.task.rng.bit_generator.seed_seq
+        return {**vars(self), "task": task, "seeds": seeds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
