@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cluster, dense, docs, install, large, latency, maps, profile, tree
+from benchmarks import cluster, dense, docs, install, large, latency, maps, profile, sizes, tree
 
 BENCHMARKS = {
     "cluster": cluster.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "maps": maps.main,
     "latency": latency.main,
     "profile": profile.main,
+    "sizes": sizes.main,
     "tree": tree.main,
     "docs": docs.main,
 }

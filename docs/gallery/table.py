@@ -26,9 +26,9 @@ y = f + rng.normal(size=1200)
 train, test = slice(400), slice(400, None)
 
 model = RWFRegressor(max_iter=20, n_restarts=0, random_state=0).fit(X[train], y[train])
-mean, std = model.predict(X[test], return_std=True)
-print(f"RMSE {rmse(y[test], mean):.2f}, where the noise has 1.00")
-print(f"inside the 95 % interval: {coverage(y[test], mean, std):.3f}")
+p = model.predict_distribution(X[test])
+print(f"RMSE {rmse(y[test], p.mean):.2f}, where the noise has 1.00")
+print(f"inside the 95 % interval: {coverage(y[test], p):.3f}")
 
 figure = Figure(figsize=(8, 7), layout="constrained")
 (importance, dependence), (observed, intervals) = figure.subplots(2, 2)
@@ -37,7 +37,6 @@ importance_bars(importance, [f"x{j}" for j in range(10)], found.total, found.tot
 curve = partial_dependence(model, X[train], column=2)
 predictive_band(dependence, curve.values, curve.mean, curve.std)
 dependence.set(xlabel="x2", ylabel="mean prediction")
-predicted_and_actual(observed, y[test], mean)
-calibration(
-    intervals, np.array(LEVELS), calibration_curve(y[test], mean, std, LEVELS), len(y[test])
-)
+predicted_and_actual(observed, y[test], p.mean)
+inside = calibration_curve(y[test], p, levels=LEVELS)
+calibration(intervals, np.array(LEVELS), inside, len(y[test]))

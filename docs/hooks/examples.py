@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent
 SCRIPTS = DOCS / "gallery"
-RUN = ("index.md", "coming-from.md", "command-line.md", "guide/*.md")
+RUN = (
+    "index.md",
+    "coming-from.md",
+    "guide/*.md",
+    "large-data.md",
+    "interoperability.md",
+    "command-line.md",
+    "model-files.md",
+)
 MARK = re.compile(r"<!-- examples: ([\w ]+) -->")
 """Where scripts are shown, and in which order."""
 
@@ -40,6 +48,8 @@ BLOCK = re.compile(
 )
 """Code that is run, and what it should print if the page says so."""
 
+COLUMN = re.compile(r"│|\S   +\S")
+"""What stands between columns of output."""
 COLUMNS = "88"  # characters of the tables that the command line prints
 
 
@@ -112,8 +122,9 @@ def scripts() -> list[Path]:
 
 
 def output(printed: str) -> str:
-    """What code printed, as a block of its own kind."""
-    return f"```{{.text .output}}\n{printed.rstrip()}\n```"
+    """What code printed, as a block of its own kind; columns are not broken into narrow lines."""
+    kind = ".text .output .wide" if COLUMN.search(printed) else ".text .output"
+    return f"```{{{kind}}}\n{printed.rstrip()}\n```"
 
 
 def run_page(text: str, name: str) -> Iterator[Outcome]:

@@ -56,6 +56,9 @@ FIELDS = (
 STAND_INS = ("stock_aerospace", "motion_cmu35")
 """Tables in place of the paper's STOCK and MOTION, whose source it does not name."""
 
+SHUFFLED = "-shuffled"
+"""The ending of tasks whose targets are in a random order, so that nothing can be learned."""
+
 ENDINGS: Mapping[str, HoldOut] = MappingProxyType(
     {
         "-shifted": splits.beyond_a_plane,
@@ -183,7 +186,7 @@ def parts(task: str) -> tuple[str, str]:
 
 def unit(task: str) -> str | None:
     """The unit of the target, if it has one."""
-    return UNITS.get(parts(task)[0])
+    return UNITS.get(parts(task.removesuffix(SHUFFLED))[0])
 
 
 def has_split(task: str, index: int) -> bool:
@@ -193,6 +196,10 @@ def has_split(task: str, index: int) -> bool:
 
 def problem(task: str, index: int) -> tuple[Table, Split]:
     """The table of a task, and split number ``index`` of its rows."""
+    if task.endswith(SHUFFLED):
+        table, split = problem(task.removesuffix(SHUFFLED), index)
+        y = np.random.default_rng(2000 + index).permutation(table.y)
+        return Table(task, table.X, y), split
     name, ending = parts(task)
     if task in TRIALS:
         table = load(TRIALS[task])

@@ -1,6 +1,6 @@
 """The page on speed is rebuilt from the stored rows of the benchmarks."""
 
-from benchmarks import dense, docs, latency
+from benchmarks import __main__, dense, docs, latency, sizes
 from benchmarks.rows import newest
 
 
@@ -17,3 +17,26 @@ def test_the_page_shows_every_case_and_which_limits_are_missed():
     for row in rows:
         kind = "" if row.job == "size" else f"{row.features} | "
         assert f"| {kind}{row.inputs} | {row.rows:,} | {row.columns:,} | " in page
+
+
+def test_the_page_shows_files_that_are_small_and_intervals_that_hold():
+    rows = {row.case: row for row in newest("sizes", sizes.Row)}
+    assert set(rows) == {*(f"map of {n:,} points" for n in sizes.MAPS), *sizes.WAYS}
+    page = docs.stored_page()
+    for row in rows.values():
+        assert f"| {row.case} | {row.rows:,} | {row.inputs} | {row.columns:,} | " in page
+        assert row.same
+        assert row.ratio < 10
+    chance = 2 * (0.95 * 0.05 / (sizes.HELD / 10)) ** 0.5
+    for row in (rows[way] for way in sizes.WAYS):
+        assert row.file_megabytes < 20
+        assert row.lowest > 0
+        assert 0.92 < min(row.deciles) <= max(row.deciles) < 0.97 + chance
+    of_table, command = rows[sizes.TABLE], rows[sizes.COMMAND]
+    assert (of_table.scores, of_table.deciles) == (command.scores, command.deciles)
+
+
+def test_every_benchmark_with_stored_rows_has_a_name():
+    stored = {path.stem for path in (docs.PAGE.parents[1] / "benchmarks").glob("*.jsonl")}
+    assert len(stored) > 5
+    assert stored <= set(__main__.BENCHMARKS)

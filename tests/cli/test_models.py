@@ -566,11 +566,11 @@ def test_weights_of_least_squares_repeat_rows(rng):
 
 def test_the_commands_of_the_page_about_them_run(work, command):
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    (tables, *_), (lines,) = (
+    (tables, *_), lines = (
         re.findall(rf"```{kind}\n(.*?)```", page, flags=re.DOTALL) for kind in ("python", "sh")
     )
     exec(compile(tables, "command-line.md", "exec"), {})
-    for line in lines.splitlines():
+    for line in "".join(lines).splitlines():
         if line:
             name, *arguments = shlex.split(line, comments=True)
             assert name == "rwf"
@@ -578,7 +578,8 @@ def test_the_commands_of_the_page_about_them_run(work, command):
             code, _, err = command(*arguments, *cheap)
             assert code == 0, f"{line}: {err}"
     assert len(pd.read_parquet("predicted.parquet")) == 300
-    assert rwf.load("houses.rwf").model_.n_rows == 220
+    assert rwf.load("houses.rwf").model_.n_rows == 150
+    assert rwf.load("more.rwf").model_.n_rows == 220
     assert rwf.load("winter.rwf").model_.n_rows == 150
     for command_name in ("fit", "predict", "update", "merge", "inspect", "report"):
         assert f"`{command_name}`" in page

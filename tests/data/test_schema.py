@@ -306,10 +306,11 @@ def test_all_that_must_be_done_is_done_and_said_or_listed_in_one_error(kind, tmp
     troubled().to_csv(tmp_path / "rows.csv", index=False)
     table = troubled() if kind == "frame" else tmp_path / "rows.csv"
     said = str(learned(table)).splitlines()
+    assert repr(learned(table)).splitlines() == said
     median = troubled().area[troubled().price.notna()].median()
     assert said == [
         "rows         300 read, 2 without 'price' left out",
-        "inputs       5 columns become 6",
+        "inputs       5 columns, as 6 numbers",
         "numbers      area, sold",
         "dates        when (days)",
         "one-hot      town (2)",

@@ -10,15 +10,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from docs.hooks.examples import BLOCK, MARK, Example, RunPage, output, run, run_page, scripts
+from docs.hooks.examples import (
+    BLOCK,
+    DOCS,
+    MARK,
+    RUN,
+    Example,
+    RunPage,
+    output,
+    run,
+    run_page,
+    scripts,
+)
 from rwf.data.readers.formats import FORMATS
 from rwf.priors import PRIORS
 from rwf.uncertainty.noise import NOISE_MODELS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-GUIDES = [page for page in PAGES if page.parent.name == "guide"]
+NAVIGATION = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+GUIDES = [
+    ROOT / "docs" / page
+    for part in NAVIGATION
+    for entry in part.get("Guide", ())
+    for page in entry.values()
+]
 WITH_MAPS = {"raster.md", "areas.md"}  # pages whose examples need the extra maps
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -45,6 +63,11 @@ def test_examples_run(page, monkeypatch, tmp_path):
     if page in GUIDES:
         assert any(outcome.printed for outcome in outcomes), "a guide shows what its code prints"
         assert any(outcome.svg for outcome in outcomes), "a guide has a picture"
+
+
+def test_the_site_runs_every_guide():
+    assert {path for pattern in RUN for path in DOCS.glob(pattern)} >= set(GUIDES)
+    assert len(GUIDES) == len(set(GUIDES)) >= 10
 
 
 def assert_same_text(printed, expected):

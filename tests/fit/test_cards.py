@@ -37,10 +37,10 @@ def test_a_report_is_a_few_aligned_lines():
     lines = repr(REPORT).splitlines()
     assert lines == [
         "Fit of 1,234 rows with 56 feature columns",
-        "solver       dense: 56 columns, statistics: gram",
-        "chosen       prior 'spike_slab' chain 1 (held-out log density 0.52)",
-        "not chosen   prior 'nystrom' (held-out log density 0.41), "
-        "a start (log evidence per row 0.7)",
+        "solver       dense: 56 columns",
+        "chosen       prior 'spike_slab' (held-out log density 0.52)",
+        "not chosen   prior 'nystrom' (held-out log density 0.41), a start (log evidence per row",
+        "             0.7)",
         "NLL per row  model 0.5, constant 2.5, linear 1.5 (leave-one-out)",
         "seconds      1.8: learning 1.2, report 0.5",
         "warnings     none",
@@ -48,13 +48,26 @@ def test_a_report_is_a_few_aligned_lines():
     assert str(REPORT) == repr(REPORT)
 
 
+def test_chains_of_a_sampler_are_one_choice_and_square_roots_are_said():
+    chains = tuple(
+        Trial(np.nan, 9, 2.0, True, name=f"chain {i}", held_out=0.5 + i / 8) for i in (1, 2)
+    )
+    said = repr(replace(REPORT, trials=chains, statistics="root"))
+    assert "chosen       chain 1 (held-out log density 0.625), chain 2 (held-out" in said
+    named = tuple(replace(trial, name=f"prior 'spike_slab' {trial.name}") for trial in chains)
+    said = repr(replace(REPORT, trials=named, statistics="root"))
+    assert "chosen       prior 'spike_slab', 2 chains (held-out log densities 0.625, 0.75)" in said
+    assert "solver       dense: 56 columns; sums in square-root form" in said
+
+
 def test_warnings_of_a_report_are_in_it():
-    bad = replace(REPORT, nll=2.6, at_bounds=("a at its upper bound", "b", "c", "d"))
-    (line,) = (line for line in repr(bad).splitlines() if line.startswith("warnings"))
+    ended = tuple(f"{each} at its upper bound" for each in ("a 1", "b 12", "b 13"))
+    bad = replace(REPORT, nll=2.6, at_bounds=ended)
+    line = " ".join(repr(bad).partition("\nwarnings")[2].split())
     assert "no better than a straight line" in line
-    assert "a at its upper bound, b, c and 1 more" in line
+    assert "a at its upper bound, 2 × b at its upper bound" in line
     many = replace(REPORT, trials=tuple(Trial(i / 8, 1, 0.0) for i in range(9)))
-    assert "and 3 more" in repr(many)
+    assert "and 3 more" in " ".join(repr(many).split())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +90,7 @@ def test_what_no_improvement_means(nll, linear, words):
 def test_means_of_a_line_are_no_improvement_whatever_the_densities():
     report = replace(REPORT, nll=1.2, linear_nll=1.5, line_share=0.83)
     assert not report.beats_trivial
-    assert no_better(report).startswith("predicted means are 83 % those of a straight line")
+    assert no_better(report).startswith("a straight line makes up 83 % of the predicted means")
 
 
 class Cells(HTMLParser):

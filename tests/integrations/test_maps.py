@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rwf
 from rwf import RWFRegressor, maps
+from rwf.diagnostics.plots.maps import map_panels
 from rwf.errors import DegreesAsPlaneWarning
 from rwf.integrations.maps.cells import Axes
 
@@ -214,6 +215,17 @@ def test_geotiff_in_and_out_with_its_crs(tmp_path):
     assert maps.open_map(tmp_path / "out.nc").rio.crs.to_epsg() == 32633
 
 
+def test_a_geotiff_keeps_units_of_its_bands(tmp_path):
+    pytest.importorskip("rioxarray", reason="the extra maps is not installed")
+    coords = {"y": 5_000_000 - 30.0 * np.arange(4), "x": 500_000 + 30.0 * np.arange(5)}
+    height = xr.DataArray(np.arange(20.0).reshape(4, 5), coords, attrs={"units": "m"})
+    share = xr.DataArray(np.ones((4, 5)), coords)
+    maps.write_map(xr.Dataset({"height": height, "share": share}), tmp_path / "two.tif")
+    found = maps.open_map(tmp_path / "two.tif")
+    assert found.height.attrs["units"] == "m"
+    assert "units" not in found.share.attrs
+
+
 def test_a_geotiff_needs_equal_steps(model, rain, tmp_path):
     pytest.importorskip("rioxarray", reason="the extra maps is not installed")
     with pytest.raises(ValueError, match="no equal steps"):
@@ -268,6 +280,26 @@ def test_a_quick_look_has_two_panels_with_colour_bars(model, rain):
     assert [ax.get_title() for ax in figure.axes[:2]] == ["mean", "standard deviation"]
     assert len(figure.axes) == 4
     assert figure.axes[2].get_ylabel() == "mm"
+
+
+def test_a_quick_look_across_greenwich_has_longitudes_around_zero(rain):
+    around = rain.assign_coords(lon=("lon", np.linspace(355, 367, rain.sizes["lon"]) % 360))
+    around.lon.attrs["units"] = "degrees_east"
+    around["mean"], around["sd"] = around.rain, around.rain
+    figure = maps.plot_map(around)
+    low, high = figure.axes[0].get_xlim()
+    assert -6 < low < -5 < 7 < high < 8
+
+
+def test_a_quick_look_writes_projected_coordinates_in_full():
+    x, y = 600_000 + 30.0 * np.arange(40), 5_200_000 - 30.0 * np.arange(30)
+    figure = map_panels(x, y, np.ones((30, 40)), np.ones((30, 40)))
+    figure.draw_without_rendering()
+    for ax in figure.axes[:2]:
+        shown = [label.get_text() for label in ax.get_xticklabels()]
+        assert len(shown) <= 7
+        assert "600500" in shown
+        assert ax.yaxis.get_offset_text().get_text() == ""
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_plateaus_are_found_and_covered_in_any_units(fitted):
     assert_allclose(model.noise_variance_, 0.15**2, rtol=0.3)
     assert model.prior_variances_.shape == (model.n_features_out_,)
     assert model.fit_report_.statistics == "windows"
+    assert model.fit_report_.solver.startswith("Gibbs sampler in windows: ")
     assert model.fit_report_.beats_trivial
     assert model.length_scales_.shape[0] == 0
 

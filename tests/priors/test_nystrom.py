@@ -28,6 +28,7 @@ from rwf.priors.nystrom import (
     learn_kernel,
     missing_variance,
     other_kernel,
+    theta_names,
 )
 
 
@@ -403,3 +404,17 @@ def test_when_the_metric_is_full(n, d, options, full, rng):
     if full:
         assert np.abs(mixing).max() > 0
         assert model.length_scales_.shape[1] == d
+
+
+@pytest.mark.parametrize("ard, mix", [(True, True), (True, False), (False, False)])
+def test_entries_of_theta_have_names(rng, ard, mix):
+    kernel = make_kernel(rng, d=3, ard=ard, mix=mix)
+    names = np.array(theta_names(kernel))
+    assert len(names) == len(kernel.theta)
+    moved = kernel.with_theta(kernel.theta + (names == "length-scale"))
+    assert_allclose(moved.log_lengths, kernel.log_lengths + 1)
+    assert_allclose(moved.log_variances, kernel.log_variances)
+    assert_allclose(moved.log_roughness, kernel.log_roughness)
+    moved = kernel.with_theta(kernel.theta + (names == "roughness"))
+    assert_allclose(moved.log_roughness, kernel.log_roughness + 1)
+    assert (names == "rotation").sum() == (2 * 6 if mix else 0)

@@ -200,5 +200,5 @@ def _parts(model: "TableRegressor", out: Path, seconds: float) -> tuple[object, 
             f"{seconds:.1f} s. Model: {out}"
             + (f", {KEEPS_ROWS}" if model.model_.keeps_rows else "")
         ),
-        f"The fit took {report.timing}",
+        f"Seconds of the fit: {report.timing}",
     )

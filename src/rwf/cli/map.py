@@ -123,7 +123,7 @@ def predict_raster(
     found = predict_map(model, template, quantiles=quantiles, above=above, mask=mask)
     write_map(found, out)
     if figure is not None:
-        plot_map(open_map(out)).savefig(figure, dpi=110)
+        plot_map(open_map(out)).savefig(figure, dpi=140)
     return {"out": str(out), "cells": found["mean"].size, "variables": [*map(str, found)]}
 
 

@@ -17,6 +17,7 @@ from rwf.cli.terminal import (
     table_of,
     warnings_shown,
 )
+from rwf.data.wording import numeral
 
 if TYPE_CHECKING:
     from rwf.diagnostics.inspection import Inspection
@@ -91,12 +92,15 @@ def inspect(
 
 
 def _parts(found: "Inspection") -> list[object]:
-    columns = table_of(f"target {found.target!r}, from", "column", "type", "categories", "missing")
+    head = "column", "type", "categories", "missing values become"
+    columns = table_of(f"inputs of the model of {found.target!r}", *head)
+    for each in columns.columns:
+        each.justify = "left"
     for column in found.columns:
         columns.add_row(column.name, column.dtype, column.categories, column.fill)
     lengths = table_of("length-scales, in the units of the columns", "", "shortest", "longest")
     for name, values in found.length_scales.items():
-        lengths.add_row(name, f"{min(values):.4g}", f"{max(values):.4g}")
+        lengths.add_row(name, numeral(min(values)), numeral(max(values)))
     parts: list[object] = [columns]
     if found.scores is not None:
         parts.append(scores_table(found.scores))
@@ -110,7 +114,7 @@ def _parts(found: "Inspection") -> list[object]:
         parts.append(counts)
     text = (
         f"{found.estimator}, {found.rows:,g} rows, {found.features:,} features ({found.solver}); "
-        f"noise sd {found.noise_deviation:.4g}, leave-one-out NLL {found.nll:.4g}; fitted in "
-        f"{sum(found.seconds.values()):.1f} s."
+        f"noise sd {numeral(found.noise_deviation)}{found.noise_of}, "
+        f"leave-one-out NLL {found.nll:.4g}; fitted in {sum(found.seconds.values()):.1f} s."
     )
     return [*parts, text]

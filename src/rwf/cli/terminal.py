@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rwf.data.wording import numeral
+
 if TYPE_CHECKING:
     from rwf.diagnostics.scores import Scores
     from rwf.fit.groups import GroupScores
@@ -63,7 +65,7 @@ def scores_table(scores: "Scores") -> Table:
     )
     for name, score in scores.lines:
         nll = f"{score.nll:.4g}" if math.isfinite(score.nll) else "none"
-        table.add_row(name, f"{score.rmse:.4g}", nll, f"{score.coverage:.1%}")
+        table.add_row(name, numeral(score.rmse), nll, f"{100 * score.coverage:.1f} %")
     return table
 
 
@@ -71,7 +73,8 @@ def group_table(scores: "GroupScores") -> Table:
     """Scores of rows that were predicted without their groups."""
     title = f"leave-group-out, {scores.n_groups:,} groups"
     table = table_of(title, "predictor", "RMSE", "NLL", "95 % coverage")
-    table.add_row("model", f"{scores.rmse:.4g}", f"{scores.nll:.4g}", f"{scores.coverage:.1%}")
+    covered = f"{100 * scores.coverage:.1f} %"
+    table.add_row("model", numeral(scores.rmse), f"{scores.nll:.4g}", covered)
     return table
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
     from rwf.fit.groups import GroupScores
 
-LISTED = 20  # categories that are listed
+LISTED = 12  # categories that are listed
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Inspection:
     rows: float  # sum of the weights of training rows
     features: int  # columns of the feature matrix
     solver: str  # and why it was chosen
-    noise_deviation: float  # σ, in the units of y
+    noise_deviation: float  # σ, in the units of what is modelled
+    noise_of: str  # " of log price" where this is not the target itself
     nll: float  # leave-one-out, on the training rows
     constant_nll: float
     linear_nll: float
@@ -68,6 +69,7 @@ class Inspection:
             features=model.n_features_out_,
             solver=report.solver,
             noise_deviation=float(np.sqrt(model.noise_variance_)),
+            noise_of=_modelled(model),
             nll=report.nll,
             constant_nll=report.constant_nll,
             linear_nll=report.linear_nll,
@@ -114,6 +116,13 @@ class EncodedModel:
         """Means and standard deviations of linear combinations of f."""
         mean, covariance = self.model.combine_rows(X, weights)
         return mean[:, 0], np.sqrt(np.einsum("iik->ik", covariance))[:, 0]
+
+
+def _modelled(model: TableRegressor) -> str:
+    """What the noise is of, unless it is of the target."""
+    transform = model.model_.units.transform
+    names = () if transform is None else transform.names
+    return "".join(f" of {name} {model.schema_.target}" for name in names if name)
 
 
 def _changed(model: TableRegressor) -> dict[str, str]:

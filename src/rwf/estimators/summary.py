@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rwf.data.wording import numeral
 from rwf.fit.cards import Card, Line, report_lines
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Summarized:
             yield "modelled", f"{of}; predictions are in the units of y"
         yield "features", f"{self.fit_report_.n_features:,} columns"
         noise = np.sqrt(np.atleast_1d(self.model_.summary.noise_variances))
-        yield "noise sd", ", ".join(f"{sd:.4g}" for sd in noise) + (of and f" of {of}")
+        yield "noise sd", ", ".join(numeral(float(sd)) for sd in noise) + (of and f" of {of}")
         if self.model_.keeps_rows:
             yield "keeps rows", "predictions use the nearest training rows, and files hold all"
         yield from report_lines(self.fit_report_)
@@ -67,9 +68,9 @@ def score_lines(scores: Scores) -> Iterator[Line]:
     """Scores on held-out rows, beside those of trivial predictors."""
     yield "scored by", f"{scores.method}, {scores.n_rows:,} rows"
     parts = {
-        "RMSE": [f"{name} {score.rmse:.4g}" for name, score in scores.lines],
+        "RMSE": [f"{name} {numeral(score.rmse)}" for name, score in scores.lines],
         "NLL": [f"{name} {score.nll:.4g}" for name, score in scores.lines],
-        "coverage": [f"{name} {score.coverage:.1%}" for name, score in scores.lines],
+        "coverage": [f"{name} {100 * score.coverage:.1f} %" for name, score in scores.lines],
     }
     for label, each in parts.items():
         yield label, ", ".join(each)

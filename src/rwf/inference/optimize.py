@@ -82,12 +82,19 @@ class Trial:
 
 
 def maximize_log_evidence(
-    objective: Objective, max_iter: int, *parameters: tuple[str, Array, ArrayLike]
+    objective: Objective, max_iter: int, *parameters: tuple[str | Sequence[str], Array, ArrayLike]
 ) -> tuple[Array, Trial]:
-    """L-BFGS on a log evidence per row; ``parameters`` are names, initial values and bounds."""
+    """L-BFGS on a log evidence per row.
+
+    Parameters are a name for all or for each, initial values, and bounds.
+    """
     start = np.concatenate([values for _, values, _ in parameters])
     bounds = np.vstack([np.broadcast_to(limits, (len(v), 2)) for _, v, limits in parameters])
-    names = [f"{name} {i}" for name, values, _ in parameters for i in range(len(values))]
+    names = [
+        f"{name if isinstance(name, str) else name[i]} {i}"
+        for name, values, _ in parameters
+        for i in range(len(values))
+    ]
     begun = time.perf_counter()
     with one_blas_thread():
         top = maximize(

@@ -101,7 +101,7 @@ class ModelSummary:
     n_rows: float  # rows seen, by their weights
     n_outputs: int  # columns of y
     n_features: int  # feature columns, trend included
-    solver: str  # "dense", "multifrontal" or "windows"
+    solver: str  # "dense", "multifrontal", or the sampler of the spike-and-slab prior
     # how the statistics of the rows are stored: "gram", "root", "multifrontal" or "windows"
     statistics: str
     noise_variances: Array  # σ² of each output, shape (k,)

@@ -82,7 +82,7 @@ class SpikeSlabModel(Model):
             n_rows=self.n_rows,
             n_outputs=self.n_outputs,
             n_features=sum(part.n_features for part in self.maps),
-            solver="windows",
+            solver="Gibbs sampler in windows",
             statistics="windows",
             noise_variances=np.array([p.noise_variance for p in self._posteriors]) * unit,
             prior_variances=self._prior_variances * unit,

@@ -228,7 +228,8 @@ def calibrated(model: Model, learned: LearnedPrior, task: LearningTask, seen: Le
     counted = model.counted(rows), model.counted(task.known)
     stacked = stack_with_line(model, p, *counted, hidden)
     if stacked is not None:
-        task.progress(f"stacked with least squares: shares of the model {stacked.shares}")
+        share = 100 * stacked.shares.mean()
+        task.progress(f"averaged with a straight line, whose share is {100 - share:.0f} %")
         model, p = stacked, stacked.corrected(rows, p)
     growth = 1.0 + GROWTH * hidden
     return calibrate(model, rows, p, task.rng, local=mode == "local", growth=growth)

@@ -159,7 +159,7 @@ class _Learner:
     def _kernel_of_y(self, held: FieldHoldOut, output: int) -> FieldKernel:
         values = self.rows.y[:, output] - self.centers[output]
         kernel = learn_field_kernel(self.rows.X, values, held.blobs, self.rng, metric=self.metric)
-        self.task.progress(f"kernel of output {output}: {kernel}")
+        self.task.progress(f"kernel of output {output}: {kernel.described}")
         return kernel
 
     def _draw(self, kernels: Sequence[FieldKernel], size: int) -> AtomTree:
@@ -275,7 +275,7 @@ class _Learner:
                     steps=RESIDUAL_STEPS,
                 )
             )
-            self.task.progress(f"kernel of residuals of output {output}: {found[-1]}")
+            self.task.progress(f"kernel of residuals of output {output}: {found[-1].described}")
         return found
 
     def _errors(

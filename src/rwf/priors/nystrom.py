@@ -166,6 +166,14 @@ def kernel_prior(kernel: HatMixture) -> tuple[float, Array]:
     return value, by_theta.ravel()
 
 
+def theta_names(kernel: HatMixture) -> list[str]:
+    """What the entries of θ are, block after block."""
+    n_lengths = kernel.log_lengths.shape[1] if kernel.ard else 1
+    block = ["kernel variance", "roughness", *["length-scale"] * n_lengths]
+    n_rotations = len(kernel.theta) // kernel.n_blocks - len(block)
+    return (block + ["rotation"] * n_rotations) * kernel.n_blocks
+
+
 def climb_kernel(
     shape: KernelParameters, trend: Stack | None, rows: Block, max_iter: int
 ) -> tuple[KernelParameters, Trial]:
@@ -189,7 +197,7 @@ def climb_kernel(
         max_iter,
         ("noise variance", shape.log_noise, LOG_NOISE_BOUNDS),
         ("prior variance of trend block", shape.log_trend, LOG_PRIOR_BOUNDS),
-        ("kernel parameter", shape.kernel.theta, shape.kernel.bounds),
+        (theta_names(shape.kernel), shape.kernel.theta, shape.kernel.bounds),
     )
     return unpack(v), report
 

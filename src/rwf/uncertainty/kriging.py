@@ -56,6 +56,12 @@ class FieldKernel:
         d = len(self.metric)
         return d * (d + 1) // 2 + (4 if self.long > 0 else 2)
 
+    @property
+    def described(self) -> str:
+        """The kernel in words, for progress."""
+        components = "two components" if self.long > 0 else "one component"
+        return f"Matérn-{self.twice_order}/2, {components}, nugget {self.nugget:.2g}"
+
     def coordinates(self, X: Array) -> Array:
         """Ax of rows, shape (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):

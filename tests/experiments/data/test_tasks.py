@@ -90,3 +90,13 @@ def test_a_recording_loses_every_tenth_row(data_dir, name, n):
     assert_array_equal(rows.test, np.arange(2, n, 10))
     assert len(rows.train) + len(rows.test) == n
     assert_array_equal(np.diff(table.X[:, 0]) > 0, True)
+
+
+def test_shuffled_targets_are_the_same_on_the_same_rows_in_another_order():
+    table, split = tasks.problem("blocks", 1)
+    shuffled, same = tasks.problem("blocks-shuffled", 1)
+    assert_array_equal(shuffled.X, table.X)
+    assert_array_equal(same.test, split.test)
+    assert_array_equal(np.sort(shuffled.y), np.sort(table.y))
+    assert (shuffled.y != table.y).mean() > 0.9
+    assert tasks.unit("airfoil-shuffled") == "dB"

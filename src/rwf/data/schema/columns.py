@@ -14,7 +14,7 @@ from rwf._types import Array, BoolArray, IntArray
 from rwf.data.readers.base import listed
 from rwf.data.readers.files import arrow, is_number, values_in
 from rwf.data.readers.table import Place
-from rwf.data.schema.dates import days_in, is_date, is_text, phases
+from rwf.data.schema.dates import date_text, days_in, is_date, is_text, phases
 from rwf.data.schema.text import as_strings, missing_strings, spelled_numbers
 from rwf.errors import UnknownCategoryWarning
 
@@ -140,6 +140,10 @@ class DateColumn(NumberColumn):
     holds: ClassVar[str] = "dates"
 
     cycles: tuple[str, ...] = ()
+
+    @property
+    def imputed(self) -> str:
+        return f"the median {date_text(np.floor(self.fill))}"
 
     @property
     def _own_names(self) -> tuple[str, ...]:

@@ -51,6 +51,12 @@ def days_in(values: pyarrow.Array) -> Array:
     return days
 
 
+def date_text(days: float) -> str:
+    """The date, or the date and time, of a number of days since 1970."""
+    moment = np.datetime64(0, "s") + np.timedelta64(round(days * 86_400), "s")
+    return str(moment).removesuffix("T00:00:00")
+
+
 def _parsed(text: pyarrow.Array) -> pyarrow.Array:
     """Dates as ISO 8601 writes them."""
     pa, compute = arrow(), arrow("compute")

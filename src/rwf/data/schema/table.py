@@ -22,6 +22,7 @@ from rwf.data.schema.columns import (
     kind_of,
     missing_name,
 )
+from rwf.data.wording import aligned, counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -92,7 +93,7 @@ def _wrong_type(name: str, where: str, dtype: pyarrow.DataType, wanted: str) -> 
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preparation:
     """What was found in a table and done about it. Printed, it is about ten lines."""
 
@@ -110,7 +111,8 @@ class Preparation:
     def _lines(self) -> Iterator[tuple[str, str]]:
         schema, columns = self.schema, self.schema.columns
         yield "rows", self._rows()
-        yield "inputs", f"{len(columns)} columns become {len(schema.names)}"
+        numbers = counted(len(schema.names), "number")
+        yield "inputs", f"{counted(len(columns), 'column')}, as {numbers}"
         yield (
             "numbers",
             _some([c.name for c in columns if type(c) in (NumberColumn, SpelledColumn)]),
@@ -133,8 +135,8 @@ class Preparation:
             parts.append(f"{self.repeated:,} repeat another exactly")
         return ", ".join(parts)
 
-    def __str__(self) -> str:
-        return "\n".join(f"{label:<12} {text}" for label, text in self.lines)
+    def __repr__(self) -> str:
+        return aligned(self.lines)
 
 
 def _some(names: list[str], most: int = 12) -> str:

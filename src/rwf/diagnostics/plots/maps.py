@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PIXELS = 1200  # of a side; larger maps are thinned
-SIDE = 5.0  # of a panel, in inches
+SIDE = 3.8  # of a panel, in inches
 SHOWN = (0.002, 0.998)  # quantiles between which colours change
+TICKS = 5  # most intervals between ticks of x: projected coordinates have many digits
 MISSING = "#D9D9D9"
 
 
@@ -50,5 +51,7 @@ def map_panels(
         )
         ax.set_facecolor(MISSING)
         ax.set(title=title, xlabel=labels[0], ylabel=labels[1])
+        ax.locator_params(axis="x", nbins=TICKS)
+        ax.ticklabel_format(useOffset=False, style="plain")
         figure.colorbar(mesh, ax=ax, label=units, extend="both")
     return figure

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from rwf._types import Array
 from rwf.data.schema import CategoryColumn, DateColumn
+from rwf.data.wording import numeral
 from rwf.diagnostics.metrics import LEVELS
 from rwf.diagnostics.plots import (
     BLUE,
@@ -41,6 +42,8 @@ SHOWN = 3000  # most points of a scatter plot: more overlap, and make the page l
 ON_MAPS = 800  # most rows that are drawn on a map
 POINTS, PIXELS = 600, 80  # resolution of a line, and of each side of a map
 BARS = 15  # most columns whose importance is drawn
+WIDTH, HEIGHT = 4.7, 3.6  # of a figure, in inches
+FRAME, ROOM, LOW = 0.8, 3.3, 2.2  # labels of a map, its width, and the least height of its figure
 ELONGATED = 3.0  # ratio of the sides of a map up to which both coordinates have one scale
 
 STYLE: dict[Any, object] = {
@@ -121,10 +124,11 @@ def of_importance(
         )
         for each, curve in dependences(model, found.rows.X, ranked):
             name, target = each.column.name, str(model.schema_.target)
+            ends = " to ".join(numeral(end) for end in (curve.mean.min(), curve.mean.max()))
             yield _picture(
                 f"Effect of {name}",
                 partial(_dependence, each=each, curve=curve, target=target),
-                f"Mean prediction by {name}: {curve.mean.min():.4g} to {curve.mean.max():.4g}.",
+                f"Mean prediction by {name}: {ends}.",
                 "The mean prediction if all rows had this value, and two standard deviations.",
             )
 
@@ -149,17 +153,20 @@ def of_inputs(model: TableRegressor, found: Evaluation) -> Iterator[Picture]:
         except ValueError:
             return  # the weights of this model belong to no single scale
     if len(names) == 2 and min(np.ptp(X, axis=0)) > 0:
+        height = min(HEIGHT, max(LOW, FRAME + ROOM * _ratio(X)))
         yield _picture(
             "Map of the prediction",
             lambda ax: _map(ax, model, found, "mean"),
             f"Map of the predictive mean over {names[0]} and {names[1]}, and rows as points.",
             "Points are observations in the same colours: those that stand out are far off.",
+            height,
         )
         yield _picture(
             "Map of the standard deviation",
             lambda ax: _map(ax, model, found, "standard deviation"),
             f"Map of the predictive standard deviation over {names[0]} and {names[1]}.",
             "Of a new observation. Points are rows.",
+            height,
         )
 
 
@@ -206,12 +213,17 @@ def _map(ax: Axes, model: TableRegressor, found: Evaluation, what: str) -> None:
     else:
         ax.scatter(at, up, s=2, color="white", alpha=0.8)
     ax.set(xlabel=model.schema_.names[0], ylabel=model.schema_.names[1])
-    sides_ratio, shrink = float(np.ptp(X[:, 1]) / np.ptp(X[:, 0])), 1.0
+    sides_ratio, shrink = _ratio(X), 1.0
     if 1 / ELONGATED <= sides_ratio <= ELONGATED:
         ax.set_aspect("equal")
         shrink = min(1.0, sides_ratio)
     label = f"{what}: {model.schema_.target}"
     ax.figure.colorbar(mesh, ax=ax, label=label, pad=0.02, shrink=shrink)
+
+
+def _ratio(X: Array) -> float:
+    """The height of a map over its width."""
+    return float(np.ptp(X[:, 1]) / np.ptp(X[:, 0]))
 
 
 def _correlation(y: Array, mean: Array) -> str:
@@ -220,9 +232,11 @@ def _correlation(y: Array, mean: Array) -> str:
     return f"Their correlation is {float(np.corrcoef(y, mean)[0, 1]):.3f}."
 
 
-def _picture(title: str, draw: Callable[[Axes], object], text: str, note: str) -> Picture:
+def _picture(
+    title: str, draw: Callable[[Axes], object], text: str, note: str, height: float = HEIGHT
+) -> Picture:
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.7, 3.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure.subplots())
         content = io.BytesIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

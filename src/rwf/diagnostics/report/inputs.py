@@ -10,7 +10,7 @@ import numpy as np
 
 from rwf._types import Array
 from rwf.data.schema import CategoryColumn, Column, DateColumn, NumberColumn, TargetEncodedColumn
-from rwf.data.schema.dates import phases
+from rwf.data.schema.dates import date_text, phases
 from rwf.diagnostics.inspection import EncodedModel, encoded_parts
 from rwf.diagnostics.sensitivity import Dependence, feature_importance, partial_dependence
 
@@ -90,6 +90,5 @@ def spelled(column: Column, own: Array) -> str:
     if isinstance(column, NumberColumn) and column.indicated and own[-1] == 1:
         return "–"
     if isinstance(column, DateColumn):
-        moment = np.datetime64(0, "s") + np.timedelta64(round(own[0] * 86_400), "s")
-        return str(moment).removesuffix("T00:00:00")
+        return date_text(float(own[0]))
     return f"{own[0]:.6g}"

@@ -13,6 +13,7 @@ import numpy as np
 
 import rwf
 from rwf.data.atomic import replace_file
+from rwf.data.wording import numeral
 from rwf.diagnostics.inspection import Inspection
 from rwf.diagnostics.metrics import interval_width
 from rwf.diagnostics.report.evaluation import COVERED, Evaluation
@@ -70,9 +71,10 @@ def make_page(model: TableRegressor, table: object, title: str) -> Page:
     said = "".join(f"<li>{escape(each)}</li>\n" for each in sentences)
     sections = [
         _section("Verdict", f'{_tiles(found)}<ul class="verdict">\n{said}</ul>'),
-        _figures("Predictions and errors", [*of_errors(found), *of_inputs(model, found)]),
+        _figures("The function", [*of_inputs(model, found)]),
         _figures("Which columns matter", [*of_importance(model, found, ranked)]),
         _figures("Intervals", [*of_calibration(found)], _coverage(found)),
+        _figures("Predictions and errors", [*of_errors(found)]),
         _section("Largest errors", _worst(found, model)),
         _section("Scores", _scores(found, inside)),
         _section("How the model was fitted", _fit(model, inside)),
@@ -103,7 +105,7 @@ def _tiles(found: Evaluation) -> str:
     """The main numbers, in large type."""
     explained = "–" if math.isnan(found.explained) else percent(max(found.explained, 0.0))
     numbers = {
-        "of the variance explained": explained,
+        "of the variance explained": explained.replace("more than", ">"),
         "root-mean-square error": _number(found.metrics["rmse"]),
         "of rows in 95 % intervals": percent(found.metrics["coverage"]),
         "rows that look wrong": f"{len(found.suspicious):,}",
@@ -142,7 +144,7 @@ def _table(
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "–"
+    return numeral(value) if math.isfinite(value) else "–"
 
 
 def _summary(found: Evaluation, inside: Inspection) -> str:
@@ -216,11 +218,10 @@ def _worst(found: Evaluation, model: TableRegressor) -> str:
         for row in found.worst.tolist()
     ]
     head = (
-        "z", f"{schema.target}", "predicted", "95 % interval",
+        "error / sd", f"{schema.target}", "predicted", "95 % interval",
         *(column.name for column in schema.columns),
     )  # fmt: skip
-    about = "<p>z is the error in units of the predicted scale.</p>\n"
-    return about + _table("Rows with the largest z", head, lines)
+    return _table("By their size relative to the predicted deviation", head, lines)
 
 
 def _fit(model: TableRegressor, inside: Inspection) -> str:
@@ -241,7 +242,9 @@ def _columns(inside: Inspection) -> str:
 def _learned(model: TableRegressor, inside: Inspection) -> str:
     """The noise, and how far f varies along every column."""
     noise = _table(
-        "Learned noise", ("", "value"), [("standard deviation", _number(inside.noise_deviation))]
+        "Learned noise",
+        ("", "value"),
+        [("standard deviation" + inside.noise_of, _number(inside.noise_deviation))],
     )
     if not inside.length_scales:
         return noise
@@ -254,6 +257,9 @@ def _learned(model: TableRegressor, inside: Inspection) -> str:
 
 
 def _trials(inside: Inspection) -> str:
+    """What was compared, if anything was."""
+    if len(inside.trials) < 2:
+        return ""
     lines = [
         (
             f"{index + 1} {trial.name}{' (kept)' if trial.chosen else ''}",

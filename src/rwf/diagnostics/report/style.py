@@ -40,8 +40,8 @@ th, td { padding: 0.3rem 1.1rem 0.3rem 0; white-space: nowrap; text-align: right
 th:first-child, .words th, .words td { text-align: left; }
 .words td { white-space: normal; min-width: 7rem; }
 th:last-child, td:last-child { padding-right: 0; }
-thead th { font-weight: 600; border-bottom: 1px solid #8a8a84; white-space: nowrap; }
-tbody th { font-weight: 400; overflow-wrap: anywhere; min-width: 7rem; }
+thead th { font-weight: 600; border-bottom: 1px solid #8a8a84; white-space: normal; }
+tbody th { font-weight: 400; white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
 footer { padding-top: 1.5rem; padding-bottom: 2.5rem; font-size: 0.85rem; }
 @media (max-width: 40rem) {
   body { font-size: 15px; }
@@ -49,7 +49,7 @@ footer { padding-top: 1.5rem; padding-bottom: 2.5rem; font-size: 0.85rem; }
   .figures { grid-template-columns: 1fr; }
   figure { padding: 0.7rem; }
   th, td { padding-right: 0.6rem; }
-  thead th { white-space: normal; }
+  .words td { min-width: 4.5rem; }
   table { font-size: 0.9rem; }
 }
 @media print {

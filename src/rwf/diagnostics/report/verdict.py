@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from rwf.data.wording import numeral
 from rwf.diagnostics.metrics import LEVEL, interval_width
 from rwf.diagnostics.report.evaluation import Evaluation
 from rwf.diagnostics.report.inputs import LEAST_IMPORTANCE, Input
 
 CHANCE = 3.0  # standard deviations of a count that may be chance
 SLACK = 0.01  # of coverage, that is nothing to speak of
+CLOSE = 0.02  # within which coverage is called right
 MANY = 0.01  # share of improbable rows from which intervals are to blame, and not the rows
 WORTH_SAYING = 0.01  # of R²
 NAMED = 3  # columns that are named
@@ -23,7 +25,7 @@ def verdict(found: Evaluation, target: str, ranked: list[Input]) -> Iterator[str
     yield _intervals(found)
     yield _suspects(found)
     important = [each for each in ranked if each.importance >= LEAST_IMPORTANCE]
-    if important:
+    if important and len(ranked) > 1:
         yield _columns(important)
 
 
@@ -44,12 +46,12 @@ def _accuracy(found: Evaluation, target: str) -> str:
     explained = found.explained
     if math.isnan(explained):
         return f"All rows have the same {target}, so there is nothing to explain."
-    error = f"The root-mean-square error is {found.metrics['rmse']:.4g}"
+    error = f"The root-mean-square error is {numeral(found.metrics['rmse'])}"
     scores = found.scores
     if scores is not None:
-        error += f"; always predicting the average has {scores.constant.rmse:.4g}"
+        error += f"; always predicting the average gives {numeral(scores.constant.rmse)}"
         if scores.linear is not None:
-            error += f", and a straight line {scores.linear.rmse:.4g}"
+            error += f", and a straight line {numeral(scores.linear.rmse)}"
     if explained <= 0:
         return f"The model predicts {target} no better than its average does. {error}."
     return f"The model explains {percent(explained)} of the variance of {target}. {error}."
@@ -57,13 +59,15 @@ def _accuracy(found: Evaluation, target: str) -> str:
 
 def _intervals(found: Evaluation) -> str:
     share, n = found.metrics["coverage"], len(found.rows)
-    width = f"They are {interval_width(found.prediction, LEVEL):.4g} wide on average."
+    width = f"They are {numeral(interval_width(found.prediction, LEVEL))} wide on average."
     chance = max(CHANCE * math.sqrt(LEVEL * (1 - LEVEL) / n), SLACK)
     said = f"95 % intervals cover {percent(share)} of the rows"
     if share < LEVEL - chance:
         return f"{said}, fewer than they should: they are too narrow. {width}"
     if share > LEVEL + chance:
         return f"{said}, more than they should: they are too wide. {width}"
+    if abs(share - LEVEL) > CLOSE:
+        return f"{said}; of {n:,} rows that may be chance. {width}"
     return f"{said}, as they should. {width}"
 
 

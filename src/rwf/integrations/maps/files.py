@@ -80,6 +80,8 @@ def _write_tiff(dataset: xarray.Dataset, path: Path) -> None:
     elif dataset[x].attrs.get("units") in DEGREES:
         bands = bands.rio.write_crs("EPSG:4326")
     bands.rio.to_raster(path, driver="GTiff", compress="deflate", tiled=True, BIGTIFF="IF_SAFER")
+    with needed("rasterio").open(path, "r+") as file:
+        file.units = [str(layer.attrs.get("units", "")) for layer in layers.values()]
 
 
 def _layers(name: str, variable: xarray.DataArray) -> Iterator[tuple[str, xarray.DataArray]]:

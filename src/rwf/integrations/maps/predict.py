@@ -250,10 +250,18 @@ def plot_map(predicted: xarray.Dataset, **layer: int) -> Figure:
     axes = Axes.of(mean)
     x = mean[axes.x].values
     return map_panels(
-        np.unwrap(x, period=360.0) if x.ndim == 1 and axes.are_degrees(mean) else x,
+        _without_jumps(x) if x.ndim == 1 and axes.are_degrees(mean) else x,
         mean[axes.y].values,
         mean.values,
         sd.values,
         units=str(mean.attrs.get("units", "")),
         labels=(axes.x, axes.y),
     )
+
+
+def _without_jumps(longitudes: Array) -> Array:
+    """Longitudes that do not jump from 360 to 0, or from 180 to -180 degrees, around the former."""
+    found: Array = np.unwrap(longitudes, period=360.0)
+    if not np.array_equal(found, longitudes):
+        found -= 360.0 * np.round(found.mean() / 360.0)
+    return found
