@@ -13,7 +13,6 @@ import nox
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
-nox.options.error_on_missing_interpreters = False
 nox.options.sessions = ["lint", "tests"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")

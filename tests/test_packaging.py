@@ -77,3 +77,17 @@ def test_hooks_run_targets_of_make():
 def test_pins_are_exact(name):
     lines = [line for line in text(f"requirements/{name}").splitlines() if not line.startswith("#")]
     assert all("==" in line for line in lines if line != "-r dev.txt")
+
+
+def test_the_paper_cites_what_its_bibliography_has_and_its_figure_exists():
+    paper = text("paper/paper.md")
+    head, body = re.fullmatch(r"---\n(.*?)\n---\n(.*)", paper, flags=re.DOTALL).groups()
+    listed = re.findall(
+        r"^@\w+\{(\w+),", text(f"paper/{yaml.safe_load(head)['bibliography']}"), re.M
+    )
+    assert len(listed) == len(set(listed))
+    assert set(re.findall(r"@(\w+)", body)) == set(listed)
+    (figure,) = re.findall(r"!\[[^]]*\]\((.*?)\)", body)
+    assert (ROOT / "paper" / figure).is_file()
+    for section in ("Summary", "Statement of need", "State of the field"):
+        assert f"\n# {section}\n" in body

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PLACES = [ROOT / "src" / "rwf", ROOT / "docs", ROOT / "README.md"]
+PLACES = [ROOT / "src" / "rwf", ROOT / "docs", ROOT / "paper", ROOT / "README.md"]
 
 WORDS = (
     r"prior=.(projected|cells|sparse|independent)\b", r"[Pp]rojected (weights|features|atoms)",

@@ -35,8 +35,6 @@ def fitted(rows):
 def test_mapie_divides_errors_by_our_deviations(rows, fitted):
     regression = pytest.importorskip("mapie.regression", reason="needs MAPIE")
     scores = pytest.importorskip("mapie.conformity_scores", reason="needs MAPIE")
-    if not hasattr(scores, "StdConformityScore"):
-        pytest.skip("needs a MAPIE that has StdConformityScore")
     X, y = rows
     wrapped = regression.SplitConformalRegressor(
         fitted, confidence_level=0.9, conformity_score=scores.StdConformityScore(), prefit=True

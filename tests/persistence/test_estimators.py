@@ -561,6 +561,7 @@ def changed(header, kind, **entries):
         ("DenseModel", {"learn_variances": 1}, "is no bool"),
         ("DenseModel", {"hyperparameters": {"object": 0}}, "is no Hyperparameters"),
         ("Posterior", {"rss": "1.0"}, "is no float"),
+        ("Posterior", {"noise_variance": -1e-3}, "no Cholesky factor"),
     ],
 )
 def test_objects_that_make_no_sense(kind, entries, message, path):

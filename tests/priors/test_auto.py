@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from joblib import parallel_config
+from numpy.testing import assert_array_equal
 
 from rwf import RWFRegressor
+from rwf.data.progress import silent
 from rwf.data.rows import Block
+from rwf.errors import NotSparseError
+from rwf.linalg.threads import jobs_at_once
 from rwf.models.base import Prediction
 from rwf.priors import PRIORS, auto
 from rwf.priors.base import LearnedPrior, LearningTask, Prior
@@ -19,7 +25,7 @@ from rwf.priors.spike_slab import LearnedSpikeSlab, SpikeSlab
 def task(rng):
     config = replace(RWFRegressor()._config(), target_transform=None)
     known = Block(rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), np.ones(40))
-    return LearningTask(config.units(known), known, True, 5, config, rng, lambda message: None)
+    return LearningTask(config.units(known), known, True, 5, config, rng, silent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +79,7 @@ def run(task, monkeypatch):
         held = Block(X, np.ones((200, 1)), np.ones(200))
         found = auto._Race(task_, auto._rounds(block, task_, few=True), held, line)
         for runner in runners:
-            found.enter(runner.name, runner, task.rng)
+            found.enter(found.runner(runner.name, runner, task.rng))
         return found.leader.name, rounds
 
     return race
@@ -94,6 +100,45 @@ def test_a_better_prior_runs_all_rounds_and_leads(run):
         ("good", 500, "constant"),
         ("better", 500, "auto"),
     ]
+
+
+@dataclass(frozen=True)
+class Excluded(Runner):
+    """Cannot be used."""
+
+    def learn(self, task):
+        raise NotSparseError("too dense")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_prior_that_fails_beside_others_is_excluded_as_it_would_be_alone(first, task, run):
+    run(500, [GOOD])
+    rounds = auto._rounds(task.known, task, few=True)
+    race = auto._Race(task, rounds, task.known, True)
+    excluded = Excluded("excluded", (1.0, 1.0))
+    priors = [excluded, GOOD] if first else [GOOD, excluded]
+    runners = [race.runner(prior.name, prior, task.rng) for prior in priors]
+    with parallel_config(backend="threading"), jobs_at_once(2):
+        found = race.started(runners)
+    if first:  # the other one will lead at first, which begins with another round
+        assert found == runners
+        assert not found[1].predictions
+    else:
+        assert list(found[0].predictions) == [len(rounds) - 1]
+    with pytest.raises(NotSparseError, match="too dense"):
+        race.enter(found[not first])
+
+
+def test_a_copy_draws_and_spawns_what_the_original_does(task):
+    runner = auto._Runner("copied", GOOD, task, [], task.known.X)
+    task.rng.normal(size=3)
+    task.rng.spawn(2)
+    twin = pickle.loads(pickle.dumps(runner))
+    for rng, other in (
+        (task.rng, twin.task.rng),
+        (task.rng.spawn(1)[0], twin.task.rng.spawn(1)[0]),
+    ):
+        assert_array_equal(rng.normal(size=4), other.normal(size=4))
 
 
 def test_a_worse_prior_runs_one_round(run):

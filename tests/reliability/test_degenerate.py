@@ -244,6 +244,8 @@ BAD_PARAMETERS = [
     ({"trend": "cubic"}, "'linear', 'constant' or 'none'"),
     ({"max_iter": 0}, "at least 1"),
     ({"n_restarts": -1}, "at least 0"),
+    ({"n_jobs": 0}, "an integer other than 0"),
+    ({"n_jobs": 1.5}, "an integer other than 0"),
     ({"prior": Adaptive(wavelet="db99")}, "db2 to db38"),
     *(
         ({"prior": RandomFeatures(**{name: value})}, message)

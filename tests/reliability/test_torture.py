@@ -184,8 +184,8 @@ WEIGHTS = {
     "all 1e-9": np.full(60, 1e-9),
     "all 1e6": np.full(60, 1e6),
     "all 1e15": np.full(60, MOST_WEIGHT),
-    "1e-15 to 1e15": 10.0 ** np.linspace(-15, 15, 60),
-    "1e-100 to 1": 10.0 ** np.linspace(-100, 0, 60),
+    "1e-15 to 1e15": np.geomspace(1e-15, MOST_WEIGHT, 60),
+    "1e-100 to 1": np.geomspace(LEAST_WEIGHT, 1.0, 60),
     "one of 1e12": np.r_[1e12, np.ones(59)],
     "one and no other": np.r_[1.0, np.zeros(59)],
 }

@@ -257,8 +257,11 @@ def non_finite(values: FloatArray) -> IntArray:
     return np.argwhere(~np.isfinite(values))
 
 
-def check_weights(weights: Array, label: Callable[[int], str]) -> None:
-    """That all weights can be used, zero among them; the error begins with the label of a row."""
+def check_weights(weights: Array, label: Callable[[int], str], *, complete: bool = False) -> None:
+    """That all weights can be used; the error begins with the label of a row.
+
+    Any of them may be zero, but not all of them if they are complete.
+    """
     wrong = (weights > MOST_WEIGHT) | ((weights < LEAST_WEIGHT) & (weights != 0))
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -267,6 +270,8 @@ def check_weights(weights: Array, label: Callable[[int], str]) -> None:
             f"{label(row)} {weights[row]:.3g} is {'negative' if weights[row] < 0 else outside}: "
             "a weight says how many times a row counts. Use zero to leave a row out."
         )
+    if complete and not weights.any():
+        raise ValueError("all sample weights are zero: give at least one non-zero weight.")
 
 
 def sample(rows: Block, size: int, rng: np.random.Generator) -> Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +30,7 @@ from rwf.estimators.validation import (
 from rwf.fit.groups import leave_groups_out
 from rwf.fit.pipeline import Fitted, fit, fit_stream
 from rwf.fit.report import FitReport
+from rwf.linalg.threads import jobs_at_once
 from rwf.persistence import save
 from rwf.persistence.checkpoint import Checkpoint, fingerprint
 from rwf.priors.base import CalibrationMode, FitConfig, Metric, Neighbors, Prior, Solver, Trend
@@ -73,6 +75,10 @@ CONSTRAINTS: dict[str, Constraint] = {
         lambda value: value is None or is_count(value),
         "an integer of at least 1, or None for the prior's default",
     ),
+    "n_jobs": (
+        lambda value: value is None or (is_count(value, -sys.maxsize) and value != 0),
+        "None or an integer other than 0, such as 2, or -1 for all cores",
+    ),
 }
 """What parameters may be; priors check their own."""
 
@@ -93,6 +99,7 @@ class FeatureRegressor(Summarized, Plotted, UnlearningRegressor):
     target_transform: Literal["auto", "log", "sqrt"] | None = None
     max_iter: int | None
     n_restarts: int | None
+    n_jobs: int | None
     random_state: RandomState
     verbose: int
 
@@ -105,6 +112,7 @@ class FeatureRegressor(Summarized, Plotted, UnlearningRegressor):
         for name, (holds, meaning) in CONSTRAINTS.items():
             if not holds(values[name]):
                 raise ValueError(f"{name}={values[name]!r} must be {meaning}.")
+        del values["n_jobs"]  # changes no number
         return FitConfig(iterations=values.pop("max_iter"), **values)
 
     def fit(
@@ -184,7 +192,7 @@ class FeatureRegressor(Summarized, Plotted, UnlearningRegressor):
         if checkpoint is None and grouping is None and not isinstance(rows, Block):
             # A small file gives the model of the same rows in an array.
             rows = rows.read_if_small() or rows
-        with progress_of(type(self).__name__, self.verbose) as progress:
+        with progress_of(type(self).__name__, self.verbose) as progress, jobs_at_once(self.n_jobs):
             if grouping is not None:
                 found = self._fit_groups(rows, grouping, prior, config, rng, progress)
             elif isinstance(rows, Block) and checkpoint is None:

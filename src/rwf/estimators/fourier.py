@@ -38,6 +38,7 @@ class RFFRegressor(FeatureRegressor):
         log_skewed: bool = True,
         max_iter: int = 60,
         n_restarts: int = 2,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -52,6 +53,7 @@ class RFFRegressor(FeatureRegressor):
         self.log_skewed = log_skewed
         self.max_iter = max_iter
         self.n_restarts = n_restarts
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -99,6 +99,10 @@ class RWFRegressor(FeatureRegressor):
         n_restarts: further starting points; the one of highest evidence wins. ``None``: 2, or none
             for the Nyström prior of 4 to 16 columns, where others end no better on average.
         max_iter: iterations of L-BFGS. ``None``: 60, or 40 from that single starting point.
+        n_jobs: trials, priors that compete, and the folds of :meth:`TableRegressor.validate` that
+            run at once through joblib, in processes or on the backend of
+            ``joblib.parallel_config``; -1 for all cores. ``None`` follows that context; without
+            one, trials share the threads of this process.
         random_state: seed of all draws.
         verbose: 1 reports progress on standard error; with 0, a terminal shows a bar from two
             seconds on.
@@ -119,6 +123,7 @@ class RWFRegressor(FeatureRegressor):
         target_transform: Literal["auto", "log", "sqrt"] | None = "auto",
         n_restarts: int | None = None,
         max_iter: int | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -134,6 +139,7 @@ class RWFRegressor(FeatureRegressor):
         self.target_transform = target_transform
         self.n_restarts = n_restarts
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

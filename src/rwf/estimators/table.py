@@ -54,9 +54,7 @@ class TableRegressor(RWFRegressor):
     the day that the target follows. Few categories are one-hot encoded, and many become the mean
     target of each, which a row of the fit gets from other rows. Missing values become the median or
     the most frequent category; from 1 % on, another column says where they are. Constant columns,
-    identifiers and prose are left out.
-
-    Rows without a target are left out. ``preparation_`` says what was done.
+    identifiers, prose and rows without a target are left out: see ``preparation_``.
 
     Args:
         n_components: as all other parameters, that of :class:`~rwf.RWFRegressor`; but with one-hot
@@ -88,6 +86,7 @@ class TableRegressor(RWFRegressor):
         target_transform: Literal["auto", "log", "sqrt"] | None = "auto",
         n_restarts: int | None = None,
         max_iter: int | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -104,6 +103,7 @@ class TableRegressor(RWFRegressor):
             target_transform=target_transform,
             n_restarts=n_restarts,
             max_iter=max_iter,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from rwf.data.schema import FOLDS, EncodedReader, Roles, dealt, first_copies, ro
 from rwf.diagnostics.scores import Round, Scores, compare
 from rwf.errors import UnknownCategoryWarning
 from rwf.estimators.grouping import read_labels
+from rwf.linalg.threads import dispatched, jobs_at_once
 
 if TYPE_CHECKING:
     from rwf.estimators.table import TableRegressor
@@ -37,7 +39,8 @@ def held_out_scores(
         method = f"{FOLDS}-fold cross-validation{' by group' if unit == 'group' else ''}"
     folds = _folds(reader)
     chosen = range(FOLDS if cross_validate else 1)
-    return compare(method, (_round(model, reader, fold, folds) for fold in chosen))
+    with jobs_at_once(model.n_jobs):
+        return compare(method, dispatched(partial(_round, model, reader, folds), chosen))
 
 
 def _folds(reader: EncodedReader) -> IntArray | None:
@@ -52,7 +55,7 @@ def _folds(reader: EncodedReader) -> IntArray | None:
 
 
 def _round(
-    model: TableRegressor, reader: EncodedReader, fold: int, folds: IntArray | None
+    model: TableRegressor, reader: EncodedReader, folds: IntArray | None, fold: int
 ) -> Round:
     """A model of the rows of other folds, columns and all, and its predictions of one fold."""
     schema, rng, target = reader.schema, np.random.default_rng(fold), str(reader.schema.target)

@@ -169,7 +169,7 @@ def check_rows(
             "Give one target for each row."
         )
     weights = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
-    check_weights(weights, lambda row: f"sample_weight[{row}] =")
+    check_weights(weights, lambda row: f"sample_weight[{row}] =", complete=True)
     rows = Block(inputs, targets.reshape(len(targets), -1), weights)  # type: ignore[arg-type]
     return rows, targets.ndim == 1
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
 
 from rwf._types import Array
-from rwf.linalg.threads import in_parallel, one_blas_thread
+from rwf.linalg.threads import dispatched, has_workers, in_parallel, one_blas_thread
 
 Objective = Callable[[Array], tuple[float, Array]]  # x ↦ (f(x), ∇f(x))
 
@@ -120,15 +120,23 @@ def best_of(
     """
     budget = max_iter if len(initial) == 1 else max(1, max_iter // share)
 
-    def attempt(index: int) -> tuple[Point, Trial]:
-        point, report = maximize_evidence(initial[index], budget)
+    def attempt(point: Point) -> tuple[Point, Trial]:
+        return maximize_evidence(point, budget)
+
+    def shown(index: int, found: tuple[Point, Trial]) -> tuple[Point, Trial]:
+        report = found[1]
         progress(
             f"trial {index + 1}/{len(initial)}: log evidence {report.log_evidence_per_row:.4f} per "
             f"row, {report.iterations} iterations, {report.seconds:.1f} s"
         )
-        return point, report
+        return found
 
-    tried = in_parallel(attempt, range(len(initial)))
+    if has_workers():
+        tried = [shown(index, found) for index, found in enumerate(dispatched(attempt, initial))]
+    else:
+        tried = in_parallel(
+            lambda index: shown(index, attempt(initial[index])), range(len(initial))
+        )
     best = int(np.argmax([report.log_evidence_per_row for _, report in tried]))
     point, report = tried[best]
     if len(initial) > 1 and report.iterations >= budget:

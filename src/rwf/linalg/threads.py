@@ -1,7 +1,8 @@
 """Threads: one BLAS thread for many small products, and our own threads over independent work.
 
 numpy and scipy have a BLAS each, and their threads compete: on matrices of a few hundred columns
-one thread is twice as fast as two. Independent jobs then share the cores.
+one thread is twice as fast as two. Independent jobs then share the cores. Those that take long
+enough may go to other processes or machines, by joblib.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from functools import cache
 from threading import Lock
 from typing import TypeVar
 
+from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _ALONE = ContextVar("_ALONE", default=False)
+_N_JOBS: ContextVar[int | None] = ContextVar("_N_JOBS", default=None)
 
 
 @cache
@@ -94,3 +97,30 @@ def in_parallel(function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[
             return [function(job) for job in jobs]
     with one_blas_thread(), ThreadPoolExecutor(max_workers=cores()) as pool:
         return list(pool.map(function, jobs))
+
+
+@contextmanager
+def jobs_at_once(n_jobs: int | None) -> Iterator[None]:
+    """A context in which so many jobs run at once; ``None`` leaves it to joblib's own context."""
+    token = _N_JOBS.set(n_jobs)
+    try:
+        yield
+    finally:
+        _N_JOBS.reset(token)
+
+
+def has_workers() -> bool:
+    """Whether jobs run beside one another, on the current backend of joblib."""
+    return int(effective_n_jobs(_N_JOBS.get())) > 1
+
+
+def dispatched(function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+    """The results in the order of the jobs, one after another if there are no workers.
+
+    The function and the jobs are pickled, so a result must not depend on what a job changes.
+    """
+    if not has_workers():
+        return [function(job) for job in jobs]
+    # Larger arrays would come as memory maps, which are read-only.
+    parallel = Parallel(n_jobs=_N_JOBS.get(), max_nbytes=None)
+    return list(parallel(delayed(function)(job) for job in jobs))

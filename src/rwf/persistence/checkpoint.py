@@ -166,7 +166,8 @@ class Checkpoint:
 def fingerprint(estimator: BaseEstimator, reader: Reader) -> dict[str, str]:
     """What identifies a fit: its rows, its parameters, the estimator and the version of rwf."""
     parameters = estimator.get_params(deep=False)
-    parameters.pop("verbose", None)  # changes no number
+    for name in ("verbose", "n_jobs"):  # these change no number
+        parameters.pop(name, None)
     return {
         **reader.fingerprint(),
         **{f"parameter {name}": _described(value) for name, value in parameters.items()},

@@ -15,7 +15,12 @@ import rwf
 from rwf.data.places import Places
 from rwf.data.schema import Preparation, TableSchema
 from rwf.diagnostics.scores import Scores
-from rwf.errors import ModelFileError, RowsInFileWarning, UnsavableModelError
+from rwf.errors import (
+    ModelFileError,
+    NotPositiveDefiniteError,
+    RowsInFileWarning,
+    UnsavableModelError,
+)
 from rwf.fit.report import FitReport
 from rwf.models.base import Model
 from rwf.persistence import file
@@ -32,6 +37,15 @@ ESTIMATORS = (
     "RFFRegressor",
     "TableRegressor",
 )  # looked up when needed: they import this module
+
+UNUSABLE = (
+    RecursionError,
+    MemoryError,
+    OverflowError,
+    ArithmeticError,
+    NotPositiveDefiniteError,  # a factor that the file leaves out does not follow from its moments
+)
+"""What fields that pass all checks may still end in."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ def load(path: str | os.PathLike[str]) -> BaseEstimator:
         return _estimator(header, Decoder(MODEL_FILE, header.get("objects"), arrays, derived))
     except Mismatch as error:
         raise ModelFileError(f"{path} makes no sense: {error}.") from None
-    except (RecursionError, MemoryError, OverflowError, ArithmeticError) as error:
+    except UNUSABLE as error:
         raise ModelFileError(f"{path} makes no sense: {error!r}.") from None
 
 

@@ -8,18 +8,20 @@ bounded by what the leader loses by not knowing f: if that is next to nothing, t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from rwf._types import Array
 from rwf.data.holdout import hold_out, standard_error
-from rwf.data.progress import Stage
+from rwf.data.progress import Stage, silent
 from rwf.data.rows import Block
 from rwf.errors import NotPositiveDefiniteError, NotSparseError
 from rwf.inference.optimize import Trial
+from rwf.linalg.threads import dispatched, has_workers
 from rwf.models.base import ENOUGH_SCORES, LOW_DIMENSION, Model, Prediction
 from rwf.priors import adaptive
 from rwf.priors.adaptive import Adaptive
@@ -88,13 +90,12 @@ class Auto(Prior):
             return _learned(next(iter(able.values())), task, known, rng)
         line = known.X.shape[1] == 1 and task.config.n_components is None
         race = _Race(task, _rounds(kept, task, few="field" not in able), held, line)
-        streams = zip(reversed([*able]), rng.spawn(len(able)), strict=True)
-        for index, (name, own) in enumerate(streams):
+        for index, runner in enumerate(race.runners(able, rng)):
             task.progress(Stage("model selection", 0.5 * index / len(able)))
             try:
-                race.enter(name, able[name], own)
+                race.enter(runner)
             except (NotSparseError, NotPositiveDefiniteError) as reason:
-                task.progress(f"prior {name!r} is not considered: {reason}")
+                task.progress(f"prior {runner.name!r} is not considered: {reason}")
             if line and race.promise < PROMISE:
                 break
         if race.leader is None:
@@ -102,7 +103,7 @@ class Auto(Prior):
             return _learned(next(iter(able.values())), task, known, rng)
         best = race.leader.name
         task.progress(Stage("learning", 0.5))
-        found = _learned(able[best], task, known, rng, race.leader.learned[id(kept)])
+        found = _learned(able[best], task, known, rng, race.leader.learned[len(kept)])
         tried = tuple(
             Trial(np.nan, 0, 0.0, name=f"prior {name!r}", held_out=density)
             for name, density in race.densities.items()
@@ -194,17 +195,36 @@ class _Race:
         p = self.leader.prediction(-1)
         return float(0.5 * np.log1p(p.function_variance / p.noise_variance).sum(axis=1).mean())
 
-    def enter(self, name: str, prior: Prior, rng: np.random.Generator) -> None:
+    def runners(self, able: Mapping[str, Prior], rng: np.random.Generator) -> list[_Runner]:
+        """The priors, the cheapest first, each with its own random numbers."""
+        streams = zip(reversed([*able]), rng.spawn(len(able)), strict=True)
+        runners = [self.runner(name, able[name], own) for name, own in streams]
+        return self.started(runners) if has_workers() else runners
+
+    def runner(self, name: str, prior: Prior, rng: np.random.Generator) -> _Runner:
+        """A prior before its first round."""
+        # Stages within the race are none of the fit.
+        own = replace(self.task, rng=rng, progress=lambda message: self.task.progress(str(message)))
+        return _Runner(name, prior.cheap(), own, self.rounds, self.held.X)
+
+    def started(self, runners: list[_Runner]) -> list[_Runner]:
+        """All priors after their first round, even those that will not be considered."""
+        first = [-1, *[0] * (len(runners) - 1)]  # the first one leads at first, by the last round
+        found = dispatched(_start, zip(runners, first, strict=True))
+        if found[0].failure is not None:
+            return runners
+        for runner, own in zip(found, runners, strict=True):
+            runner.task = replace(runner.task, progress=own.task.progress)
+        return found
+
+    def enter(self, runner: _Runner) -> None:
         """Let a prior run as long as it may pass the leader, whose place it then takes."""
-        rows = self.rounds[-1][0]
-        if prior.for_edges and self.leader is not None and len(rows) < FEW:
+        name, rows = runner.name, self.rounds[-1][0]
+        if runner.prior.for_edges and self.leader is not None and len(rows) < FEW:
             left_out = self.leader.model.base.leave_one_out(rows)
             if not _heavy_tails((rows.y - left_out.mean) / np.sqrt(left_out.variance)):
                 self.task.progress(f"prior {name!r} is not considered: no large errors")
                 return
-        # Stages within the race are none of the fit.
-        own = replace(self.task, rng=rng, progress=lambda message: self.task.progress(str(message)))
-        runner = _Runner(name, prior.cheap(), own, self.rounds, self.held.X)
         ahead = self._is_ahead(runner)
         if ahead:
             self.leader = runner
@@ -236,19 +256,44 @@ class _Runner:
     task: LearningTask
     rounds: list[Round]
     X: Array  # of the held-out rows
-    learned: dict[int, LearnedPrior] = field(default_factory=dict)  # by the identity of its rows
+    learned: dict[int, LearnedPrior] = field(default_factory=dict)  # by the number of its rows
     predictions: dict[int, Prediction] = field(default_factory=dict)  # by round
+    failure: Exception | None = None  # of its first round
     model: Model = field(init=False)  # of the last one
 
     def prediction(self, index: int) -> Prediction:
         """Of held-out rows, in a round."""
         index %= len(self.rounds)
+        if self.failure is not None:
+            raise self.failure
         if index not in self.predictions:
             rows, config = self.rounds[index]
             task = replace(self.task, known=rows, config=config)
-            if id(rows) not in self.learned:
+            if len(rows) not in self.learned:
                 start = next(reversed(self.learned.values()), None)
-                self.learned[id(rows)] = _learned(self.prior, task, rows, task.rng, start)
-            self.model = calibrated_model(self.learned[id(rows)], task, rows)
+                self.learned[len(rows)] = _learned(self.prior, task, rows, task.rng, start)
+            self.model = calibrated_model(self.learned[len(rows)], task, rows)
             self.predictions[index] = self.model.predict(self.X)
         return self.predictions[index]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the seeds of further streams, which numpy 1.26 leaves out of a generator's state."""
+        task, seeds = replace(self.task, progress=silent), self.task.rng.bit_generator.seed_seq
+        return {**vars(self), "task": task, "seeds": seeds}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        bits, seeds = self.task.rng.bit_generator, vars(self).pop("seeds")
+        own = type(bits)(seeds)
+        own.state = bits.state
+        self.task = replace(self.task, rng=np.random.Generator(own))
+
+
+def _start(job: tuple[_Runner, int]) -> _Runner:
+    """A copy of a runner, after a round; it keeps what excludes it."""
+    runner, index = copy.deepcopy(job)
+    try:
+        runner.prediction(index)
+    except (NotSparseError, NotPositiveDefiniteError) as reason:
+        runner.failure = reason
+    return runner
