@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 NEIGHBORS = 16  # neighbors of a row: the cost is cubic in them, and more hardly change a prediction
 TWICE_ORDERS = (1, 3, 5)  # twice the candidate orders of the Matérn kernel
 
-TARGETS_BY_FRACTION = {1: 3000, 16: 100, 256: 50}
+TARGETS_BY_FRACTION = {1: 6000, 16: 100, 256: 50}
 """Most target rows, by the n in 1/n: the fraction of rows that their neighbors are taken from."""
 
-MOST_TARGETS = 75_000  # most target rows times columns: the cost is proportional to it
-FEW = 2  # of so many targets, a first round that chooses the order has one
-STEPS = 40, 60  # of L-BFGS, in the first round and in the second, in the metric found before
+MOST_TARGETS = 150_000  # most target rows times columns: the cost is proportional to it
+STEPS = 60  # of L-BFGS, in the round that chooses the order and in the metric that it finds
 FIRST_LENGTH, FIRST_NUGGET = 3.0, 0.01  # initial ℓ over the distance of neighbors, and ν
 
 RANGES = {"length": (1e-3, 1e3), "amplitude": (1e-4, 10.0), "nugget": (1e-8, 1e3)}
@@ -214,22 +213,20 @@ def learn_vecchia_gp(
     bounds = np.log([*[RANGES["length"]] * d, RANGES["amplitude"], RANGES["nugget"]])
     bounds[:d] += np.log(length)
     start = replace(unit, kernel=MaternKernel(1, np.full(d, length), 1.0, FIRST_NUGGET))
-    few, (first, second) = _targets(start, order, FEW), STEPS
+    targets = _targets(start, order)
     with one_blas_thread():  # set once: setting it takes longer than many a density
         rough = [
-            _maximized(
-                replace(start, kernel=replace(start.kernel, twice_order=o)), few, bounds, first
-            )
+            _maximized(replace(start, kernel=replace(start.kernel, twice_order=o)), targets, bounds)
             for o in TWICE_ORDERS
         ]
         best = max(rough, key=lambda pair: pair[1])[0]
-        kernel = _maximized(best, _targets(best, order), bounds, second)[0].kernel
+        kernel = _maximized(best, _targets(best, order), bounds)[0].kernel
     found = replace(kernel, amplitude=kernel.amplitude * spread**2)
     return VecchiaGP(found, X, values, n_neighbors, groups)
 
 
 def _maximized(
-    gp: VecchiaGP, targets: tuple[IntArray, IntArray], bounds: Array, max_iter: int
+    gp: VecchiaGP, targets: tuple[IntArray, IntArray], bounds: Array
 ) -> tuple[VecchiaGP, float]:
     """The process with parameters of maximal density for fixed neighbors, and this density."""
     rows, neighbors = targets
@@ -237,7 +234,7 @@ def _maximized(
         lambda theta: gp.log_density(rows, neighbors, gp.kernel.at(theta)),
         gp.kernel.theta,
         bounds,
-        max_iter=max_iter,
+        max_iter=STEPS,
         ftol=1e-7,
         gtol=1e-4,
         corrections=10,
@@ -245,11 +242,8 @@ def _maximized(
     return replace(gp, kernel=gp.kernel.at(top.x)), top.value
 
 
-def _targets(gp: VecchiaGP, order: IntArray, share: int = 1) -> tuple[IntArray, IntArray]:
-    """Target rows and their neighbors, among all rows and among the first of a random order.
-
-    Of the rows whose neighbors are among all rows, one in ``share`` is a target.
-    """
+def _targets(gp: VecchiaGP, order: IntArray) -> tuple[IntArray, IntArray]:
+    """Target rows and their neighbors, among all rows and among the first of a random order."""
     rows: list[IntArray] = []
     neighbors: list[IntArray] = []
     affordable = max(MOST_TARGETS // gp.X.shape[1], 1)
@@ -258,7 +252,7 @@ def _targets(gp: VecchiaGP, order: IntArray, share: int = 1) -> tuple[IntArray, 
         if fraction == 1 or len(among) > gp.n_neighbors:
             part = gp.part(among)
             size = min(most, affordable, len(among))
-            first = np.arange(-(-size // share) if fraction == 1 else size)
+            first = np.arange(size)
             near = part.nearest_others(first, gp.n_neighbors)[1]
             if fraction == 1 or near.shape[1] == neighbors[0].shape[1]:  # else a group has them all
                 rows.append(among[first])
