@@ -176,6 +176,24 @@ def test_learning_finds_noise_anisotropy_and_smoothness(rng):
     assert 0.03 < np.sqrt(gp.kernel.amplitude * gp.kernel.nugget) < 0.07
 
 
+def test_all_targets_choose_the_order_and_give_the_rest(rng, monkeypatch):
+    X = rng.normal(3.0, 2.0, (300, 2))
+    y, learned, maximized = np.sin(X).sum(axis=1), [], vecchia._maximized
+
+    def noted(gp, targets, *others):
+        found = maximized(gp, targets, *others)
+        learned.append((gp.kernel.twice_order, len(targets[0]), found[1]))
+        return found
+
+    monkeypatch.setattr(vecchia, "_maximized", noted)
+    gp = learn_vecchia_gp(X, y - y.mean(), np.random.default_rng(2))
+    far = 18  # targets whose neighbors are among a 16th of the rows
+    assert [n for _, n, _ in learned] == [300 + far] * 4
+    assert [order for order, _, _ in learned[:3]] == [1, 3, 5]
+    best = max(learned[:3], key=lambda each: each[2])[0]
+    assert learned[3][0] == gp.kernel.twice_order == best
+
+
 def test_it_predicts_within_its_error_bars(rng):
     X, y = surface(2000, rng)
     method = make("kriging", {}, 3).fit(X[:1500], y[:1500])
