@@ -24,11 +24,20 @@ def append(path: Path | None, row: Any) -> None:  # noqa: ANN401 - a dataclass o
             lines.write(json.dumps(fields) + "\n")
 
 
-def in_own_process(kind: type[Row], module: str, arguments: Iterable[object]) -> Row:
-    """The row that a benchmark prints, as JSON, in a process of its own."""
+def in_own_process(
+    kind: type[Row], module: str, arguments: Iterable[object], seconds: float | None = None
+) -> Row:
+    """The row that a benchmark prints, as JSON, in a process of its own.
+
+    Raises:
+        TimeoutError: the process took longer than the given seconds, and was ended.
+    """
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return kind(**json.loads(printed))
+    try:
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"{module} took more than {seconds} s.") from error
+    return kind(**json.loads(done.stdout))
 
 
 def history(name: str, kind: type[Row]) -> dict[str, list[Row]]:
