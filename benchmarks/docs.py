@@ -9,7 +9,18 @@ import argparse
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks import cluster, dense, install, large, latency, maps, profile, sizes, tree
+from benchmarks import (
+    cluster,
+    dense,
+    install,
+    large,
+    latency,
+    map_peers,
+    maps,
+    profile,
+    sizes,
+    tree,
+)
 from benchmarks.rows import newest
 
 PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
@@ -56,8 +67,16 @@ The same pass of Mexican hats by its size, on one core: how much of its time a b
 and its flops, N·D·(D + 1), against the rate of the machine's own dgemm."""
 
 MAPS = f"""\
-`rwf.maps` on {maps.POINTS:,} points: a template of coordinates alone is predicted (mean, deviation
-and two quantiles) and written as NetCDF, chunk by chunk. Memory is the peak of the process."""
+{maps.POINTS:,} points and a square template, each case in a process of its own. `rwf.maps` computes
+means, deviations and two quantiles, chunk by chunk; PyKrige's ordinary kriging with an exponential
+variogram means and deviations, and verde's spline means only, both of the whole template at once.
+Theirs is the largest template that they manage: cells are doubled from {map_peers.FIRST_CELLS:,}
+until the process exceeds {map_peers.MEMORY / 1e9:.0f} GB or {map_peers.SECONDS:.0f} s.
+
+Seconds are those to predict and to write a NetCDF file, without the fit. Memory is the peak of the
+process, libraries included. *Unknowns* are features, forces, or the size of the kriging system, and
+cost time as they buy accuracy: RMSE is that of the means, against the function without its noise of
+{maps.NOISE}."""
 
 FILES = f"""\
 Models and their files: maps of simulated terrain, and `rwf.datasets.diamonds` with {sizes.PRICES:,}
@@ -271,23 +290,31 @@ def _large(rows: list[large.Row]) -> list[str]:
 
 
 def _maps(rows: list[maps.Row]) -> list[str]:
+    order = [*maps.MAPPERS]
     return [
         "## Rasters",
         "",
         MAPS,
         "",
-        "| prior | D | cells | seconds | cells/s | cells per CPU second | memory, GB | file, GB |",
-        "|---" * 8 + "|",
+        "| model | unknowns | computed | cells | seconds | cells/s | cells per CPU second "
+        "| memory, GB | file, GB | RMSE |",
+        "|---" * 10 + "|",
         *(
-            f"| {row.prior} | {row.columns:,} | {row.cells:,} | {row.seconds:.0f} "
-            f"| {row.cells / row.seconds:,.0f} | {row.cells / row.cpu_seconds:,.0f} "
-            f"| {row.peak_memory / 1e9:.2f} | {row.file_gigabytes:.2f} |"
-            for row in rows
+            f"| {row.case} | {row.unknowns:,} | {', '.join(row.outputs)} | {row.cells:,} "
+            f"| {row.seconds:.0f} | {row.cells / row.seconds:,.0f} "
+            f"| {row.cells / row.cpu_seconds:,.0f} | {row.peak_memory / 1e9:.2f} "
+            f"| {row.file_gigabytes:.2f} | {row.rmse:.3f} |"
+            for row in sorted(rows, key=lambda row: order.index(row.case))
         ),
         "",
-        f"{rows[0].cores} cores, with other load. Again:",
+        f"{_versions(rows)}; {rows[0].cores} cores, with other load. Again:",
         "`python -m benchmarks maps --out benchmarks/maps.jsonl`.",
     ]
+
+
+def _versions(rows: list[maps.Row]) -> str:
+    """The libraries with their versions, each once."""
+    return ", ".join({f"{row.case.split(',')[0]} {row.version}": None for row in rows})
 
 
 def _sizes(rows: list[sizes.Row]) -> list[str]:

@@ -1,6 +1,6 @@
 """The page on speed is rebuilt from the stored rows of the benchmarks."""
 
-from benchmarks import __main__, dense, docs, latency, sizes
+from benchmarks import __main__, dense, docs, latency, map_peers, maps, sizes
 from benchmarks.rows import newest
 
 
@@ -34,6 +34,20 @@ def test_the_page_shows_files_that_are_small_and_intervals_that_hold():
         assert 0.92 < min(row.deciles) <= max(row.deciles) < 0.97 + chance
     of_table, command = rows[sizes.TABLE], rows[sizes.COMMAND]
     assert (of_table.scores, of_table.deciles) == (command.scores, command.deciles)
+
+
+def test_the_page_shows_rasters_of_ours_and_of_other_libraries():
+    rows = {row.case: row for row in newest("maps", maps.Row)}
+    assert set(rows) == set(maps.MAPPERS)
+    page = docs.stored_page()
+    for row in rows.values():
+        assert (
+            f"| {row.case} | {row.unknowns:,} | {', '.join(row.outputs)} | {row.cells:,} |" in page
+        )
+        assert f"| {row.cells / row.seconds:,.0f} |" in page
+        assert row.peak_memory < map_peers.MEMORY
+    assert max(row.cells for row in rows.values()) > 9_990_000
+    assert page.index("| rwf, ") < page.index("| PyKrige, ") < page.index("| verde, ")
 
 
 def test_every_benchmark_with_stored_rows_has_a_name():
