@@ -11,10 +11,10 @@ from experiments.baselines.deep_gp import (
     Layer,
     Stack,
     linear_mean,
-    mixture_moments,
     stack,
 )
 from experiments.baselines.sparse_gp import SparseGP
+from experiments.baselines.standardized import predicted_by
 from experiments.baselines.tensors import double, seeded
 from experiments.runner.methods import make
 from rwf.diagnostics.metrics import linear_reference, rmse
@@ -151,11 +151,29 @@ def test_draws_have_the_moments_of_the_hidden_layer(rng):
     assert_allclose(found.var(axis=0), 4 * variance, rtol=5 * np.sqrt(2 / n))
 
 
-def test_moments_of_a_mixture(rng):
-    means, variances = rng.normal(2.0, 1.0, (3, 5)), rng.uniform(0.5, 2, (3, 5))
-    mean, variance = mixture_moments(double(means), double(variances))
-    assert_allclose(mean, means.mean(axis=0))
-    assert_allclose(variance, (variances + means**2).mean(axis=0) - means.mean(axis=0) ** 2)
+def test_a_prediction_is_the_mixture_over_draws(rng):
+    X = rng.normal(0.5, 1.0, (6, D))
+    model = DeepGP(random_state=4, n_draws=7)
+    last = random_layer(rng, outputs=1, mean=False)
+    model._model = Stack([random_layer(rng), last])
+    with torch.no_grad(), seeded(4):
+        means, variances = model._model(double(X), 7)
+    p = model.predict_distribution(X)
+    assert_allclose(p.means, means.T)
+    assert_allclose(p.stds**2, variances.T + model._noise)
+    assert_allclose(model.predict(X), (p.mean, p.std))
+    mean, std = model.predict_function(X)
+    assert_allclose(mean, p.mean)
+    assert_allclose(std**2 + model._noise, p.std**2)
+
+
+def test_it_is_scored_by_the_mixture_in_the_units_of_the_data(surface):
+    X, y, _ = surface
+    settings = {**UNBOUND, "max_steps": 5, "n_inducing": 10, "n_draws": 20, "n_starts": 1}
+    method = make("dgp", settings, 0).fit(X, y)
+    p = predicted_by(method, X[:30])
+    assert p.means.shape == (30, 20)
+    assert_allclose((p.mean, p.std), method.predict(X[:30]))
 
 
 def test_the_bound_is_that_of_the_evidence(rng):

@@ -15,9 +15,7 @@ What makes it work is how it begins. The mean of a hidden layer is the identity 
 directions where it is narrower, zeros where it is wider), and its q is almost without variance, so
 that training starts from a process with one layer and every layer has Z near its rows.
 
-A prediction is a mixture of as many Gaussians as there are draws. The harness takes Gaussians: ours
-has the mixture's mean and standard deviation, and that is what its density is scored by. The
-mixture itself would have a somewhat better one where it is skewed or has several modes.
+A prediction is a mixture of as many Gaussians as there are draws.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ from typing import Self
 import numpy as np
 import torch
 
+from experiments.baselines.mixtures import NormalMixture
 from experiments.baselines.optimisers import Candidate, Schedule
 from experiments.baselines.svgp import FEW, centres, start_length
 from experiments.baselines.tensors import batches, double, seeded
@@ -222,15 +221,25 @@ class DeepGP:
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:
-        mean, std = self.predict_function(X)
-        return mean, np.sqrt(std**2 + self._noise)
+        p = self.predict_distribution(X)
+        return p.mean, p.std
+
+    def predict_distribution(self, X: Array) -> NormalMixture:
+        return self._mixture(X).blurred(self._noise)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:
+        p = self._mixture(X)
+        return p.mean, p.std
+
+    def _mixture(self, X: Array) -> NormalMixture:
+        """A normal for each draw of the hidden layers."""
         with torch.no_grad(), seeded(self.random_state):
-            blocks = double(X).split(max(POINTS // self.n_draws, 1))
-            moments = [mixture_moments(*self._model(block, self.n_draws)) for block in blocks]
-        mean, variance = (torch.cat(part).numpy() for part in zip(*moments, strict=True))
-        return mean, np.sqrt(variance)
+            blocks = [
+                self._model(rows, self.n_draws)
+                for rows in double(X).split(max(POINTS // self.n_draws, 1))
+            ]
+        means, variances = (torch.cat(parts, dim=1).T for parts in zip(*blocks, strict=True))
+        return NormalMixture(means.numpy(), variances.sqrt().numpy())
 
     @property
     def _noise(self) -> float:
@@ -242,13 +251,6 @@ class DeepGP:
             "layers": self.layers,
             "n_inducing": len(self._model.layers[0].Z),
             "amplitudes": [layer.log_amplitude.exp().item() for layer in self._model.layers],
-            "density": "Gaussian with the mean and variance of the mixture",
+            "density": "mixture of normals",
             **self._report.facts(),
         }
-
-
-def mixture_moments(
-    means: torch.Tensor, variances: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and variance of equal parts of Gaussians, over the first axis."""
-    return means.mean(dim=0), variances.mean(dim=0) + means.var(dim=0, correction=0)

@@ -15,8 +15,11 @@ from typing import Self
 
 import numpy as np
 
-from experiments.baselines.standardized import FunctionMethod
+from experiments.baselines.mixtures import NormalMixture
+from experiments.baselines.standardized import FunctionMethod, predicted_by
 from rwf._types import Array
+from rwf.diagnostics.metrics import Distribution
+from rwf.uncertainty.student_t import StudentT
 
 SMALL = 0.15
 """The part of the variance of y that leave-one-out errors of a line may be at most."""
@@ -49,6 +52,15 @@ class Detrended:
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self._on_line(X, self.method.predict(X))
 
+    def predict_distribution(self, X: Array) -> Distribution:
+        p = predicted_by(self.method, X)
+        if self._line is None:
+            return p
+        if isinstance(p, NormalMixture):
+            on_line, variance = self._of_line(X)
+            return p.moved(on_line).blurred(variance)
+        return StudentT.normal(*self._on_line(X, (p.mean, p.std)))
+
     def predict_function(self, X: Array) -> tuple[Array, Array]:
         return self._on_line(X, self.method.predict_function(X))
 
@@ -59,9 +71,15 @@ class Detrended:
         if self._line is None:
             return prediction
         mean, std = prediction
+        on_line, variance = self._of_line(X)
+        return mean + on_line, np.sqrt(std**2 + variance)
+
+    def _of_line(self, X: Array) -> tuple[Array, Array]:
+        """The line and its variance."""
+        assert self._line is not None
         columns = _with_constant(X)
         leverage = np.sum(np.linalg.solve(self._R.T, columns.T) ** 2, axis=0)
-        return mean + columns @ self._line, np.sqrt(std**2 + self._variance * leverage)
+        return columns @ self._line, self._variance * leverage
 
 
 def _with_constant(X: Array) -> Array:

@@ -9,8 +9,10 @@ from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.baselines.mixtures import NormalMixture
 from rwf._types import Array
-from rwf.uncertainty.transformed import Predictive
+from rwf.diagnostics.metrics import Distribution
+from rwf.uncertainty.student_t import StudentT
 
 
 class Method(Protocol):
@@ -27,7 +29,7 @@ class Method(Protocol):
 class DistributionMethod(Method, Protocol):
     """A method whose predictive distributions are not all normal; it is scored by these."""
 
-    def predict_distribution(self, X: Array) -> Predictive: ...
+    def predict_distribution(self, X: Array) -> Distribution: ...
 
 
 @runtime_checkable
@@ -42,6 +44,20 @@ class GroupMethod(Method, Protocol):
     """A method that learns from the groups of rows, too."""
 
     def fit_groups(self, X: Array, y: Array, groups: NDArray[np.generic]) -> Self: ...
+
+
+@runtime_checkable
+class MixtureMethod(Method, Protocol):
+    """A method that predicts mixtures of normals."""
+
+    def predict_distribution(self, X: Array) -> NormalMixture: ...
+
+
+def predicted_by(method: Method, X: Array) -> Distribution:
+    """Predictive distributions, which are normal unless the method has its own."""
+    if isinstance(method, DistributionMethod):
+        return method.predict_distribution(X)
+    return StudentT.normal(*method.predict(X))
 
 
 M = TypeVar("M", bound=Method)
@@ -67,6 +83,12 @@ class Scaled(Generic[M]):
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         return self._in_units(self.method.predict(self._inputs(X)))
+
+    def predict_distribution(self, X: Array) -> NormalMixture | StudentT:
+        if not isinstance(self.method, MixtureMethod):
+            return StudentT.normal(*self.predict(X))
+        mixture = self.method.predict_distribution(self._inputs(X))
+        return mixture.moved(self._y_center, self._y_scale)
 
     def facts(self) -> Mapping[str, object]:
         """Those of the method, a noise variance in squared units of y, and a budget of seconds."""

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from experiments.baselines.standardized import (
-    DistributionMethod,
     FunctionMethod,
     GroupMethod,
     Method,
+    predicted_by,
 )
 from experiments.data.splits import Split
 from experiments.data.table import Table
@@ -32,6 +32,7 @@ from rwf.diagnostics.metrics import (
     LEVEL,
     METRICS,
     SKILLS,
+    Distribution,
     MeanStd,
     calibration_curve,
     constant_reference,
@@ -39,8 +40,6 @@ from rwf.diagnostics.metrics import (
     linear_reference,
     rmse,
 )
-from rwf.uncertainty.student_t import StudentT
-from rwf.uncertainty.transformed import Predictive
 
 SCORES = {
     "rmse": METRICS["rmse"],
@@ -157,14 +156,7 @@ def _measured(run: Run, table: Table, rows: Split) -> Row:
     }
 
 
-def predicted_by(method: Method, X: Array) -> Predictive:
-    """Predictive distributions, which are normal unless the method has its own."""
-    if isinstance(method, DistributionMethod):
-        return method.predict_distribution(X)
-    return StudentT.normal(*method.predict(X))
-
-
-def scores(y: Array, prediction: Predictive, references: Mapping[str, MeanStd]) -> Row:
+def scores(y: Array, prediction: Distribution, references: Mapping[str, MeanStd]) -> Row:
     """Every metric of a prediction, its skill over each reference, and its calibration curve.
 
     The largest z is that of one row, in units of the scale of its own distribution.

@@ -10,19 +10,41 @@ the training rows. Reference: Gneiting and Raftery (2007), Strictly proper scori
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rwf._types import Array
 from rwf.uncertainty.student_t import StudentT
-from rwf.uncertainty.transformed import Predictive
 
 LEVEL = 0.95  # the nominal coverage of the intervals in METRICS
 LEVELS = tuple(k / 20 for k in range(1, 20))  # nominal coverages that calibration_error compares
 MeanStd = tuple[Array, Array]  # predictive means and standard deviations
-Predicted = Predictive | MeanStd | tuple[ArrayLike, ArrayLike]
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """What a metric needs of predictive distributions, one for each row."""
+
+    @property
+    def mean(self) -> Array: ...
+
+    @property
+    def std(self) -> Array: ...
+
+    def standardized(self, y: ArrayLike) -> Array: ...
+
+    def logpdf(self, y: ArrayLike) -> Array: ...
+
+    def cdf(self, y: ArrayLike) -> Array: ...
+
+    def interval(self, coverage: float = 0.95) -> tuple[Array, Array]: ...
+
+    def crps(self, y: ArrayLike) -> Array: ...
+
+
+Predicted = Distribution | MeanStd | tuple[ArrayLike, ArrayLike]
 """Predictive distributions, or means and standard deviations of normal ones."""
 
 
@@ -32,16 +54,16 @@ class Metric:
 
     name: str  # as printed in tables
     better: Literal["lower", "higher", "nominal"]  # nominal: close to LEVEL
-    function: Callable[[Array, Predictive], float]  # a mean over rows
+    function: Callable[[Array, Distribution], float]  # a mean over rows
 
     def __call__(
-        self, y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None
+        self, y: ArrayLike, mean: ArrayLike | Distribution, std: ArrayLike | None = None
     ) -> float:
         return self.function(*_compared(y, mean, std))
 
     def of(self, y: ArrayLike, prediction: Predicted) -> float:
         """The score of a distribution, or of a pair of means and standard deviations."""
-        return self(y, prediction) if isinstance(prediction, Predictive) else self(y, *prediction)
+        return self(y, prediction) if isinstance(prediction, Distribution) else self(y, *prediction)
 
 
 def rmse(y: ArrayLike, mean: ArrayLike) -> float:
@@ -50,7 +72,7 @@ def rmse(y: ArrayLike, mean: ArrayLike) -> float:
     return float(np.sqrt(np.mean((y - mean) ** 2)))
 
 
-def crps(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> float:
+def crps(y: ArrayLike, mean: ArrayLike | Distribution, std: ArrayLike | None = None) -> float:
     r"""Continuous ranked probability score, in closed form; that of N(μ, σ²) is
 
     .. math::
@@ -62,13 +84,13 @@ def crps(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = Non
     return float(np.mean(p.crps(y)))
 
 
-def nll(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> float:
+def nll(y: ArrayLike, mean: ArrayLike | Distribution, std: ArrayLike | None = None) -> float:
     r"""Negative log predictive density, of normals :math:`z^2/2 + \log\sigma\sqrt{2\pi}`."""
     y, p = _compared(y, mean, std)
     return float(-np.mean(p.logpdf(y)))
 
 
-def pit(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None) -> Array:
+def pit(y: ArrayLike, mean: ArrayLike | Distribution, std: ArrayLike | None = None) -> Array:
     """F(y) of every row, the probability integral transform: uniform if predictions are right."""
     y, p = _compared(y, mean, std)
     return p.cdf(y)
@@ -76,7 +98,7 @@ def pit(y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None = None
 
 def coverage(
     y: ArrayLike,
-    mean: ArrayLike | Predictive,
+    mean: ArrayLike | Distribution,
     std: ArrayLike | None = None,
     level: float = LEVEL,
 ) -> float:
@@ -88,9 +110,9 @@ def coverage(
     return float(calibration_curve(y, mean, std, (level,))[0])
 
 
-def interval_width(std: ArrayLike | Predictive, level: float = LEVEL) -> float:
+def interval_width(std: ArrayLike | Distribution, level: float = LEVEL) -> float:
     """Mean width of the central intervals that :func:`coverage` counts."""
-    if isinstance(std, Predictive):
+    if isinstance(std, Distribution):
         _, p = _compared(std.mean, std, None)
     else:
         _, p = _compared(np.zeros_like(std), np.zeros_like(std), std)
@@ -100,7 +122,7 @@ def interval_width(std: ArrayLike | Predictive, level: float = LEVEL) -> float:
 
 def calibration_curve(
     y: ArrayLike,
-    mean: ArrayLike | Predictive,
+    mean: ArrayLike | Distribution,
     std: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> Array:
@@ -111,7 +133,7 @@ def calibration_curve(
 
 def calibration_error(
     y: ArrayLike,
-    mean: ArrayLike | Predictive,
+    mean: ArrayLike | Distribution,
     std: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> float:
@@ -227,10 +249,10 @@ def least_squares(A: Array, y: Array, weights: Array, X: Array) -> MeanStd | Non
 
 
 def _compared(
-    y: ArrayLike, mean: ArrayLike | Predictive, std: ArrayLike | None
-) -> tuple[Array, Predictive]:
+    y: ArrayLike, mean: ArrayLike | Distribution, std: ArrayLike | None
+) -> tuple[Array, Distribution]:
     """Targets and predictive distributions, checked."""
-    if isinstance(mean, Predictive):
+    if isinstance(mean, Distribution):
         if std is not None:
             raise ValueError("a distribution has its own std. Pass it alone.")
         y, *_ = _aligned(y=y, mean=mean.mean, std=mean.std)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from experiments.baselines.detrended import Detrended
+from experiments.baselines.mixtures import NormalMixture
 
 
 class Mean:
@@ -22,6 +23,14 @@ class Mean:
 
     def facts(self):
         return {"seen": len(self.seen)}
+
+
+class TwoModes(Mean):
+    """One above that mean, and one below."""
+
+    def predict_distribution(self, X):
+        means = self.seen.mean() + np.tile([-1.0, 1.0], (len(X), 1))
+        return NormalMixture(means, np.full((len(X), 2), 0.4))
 
 
 def rows(n=60, bend=0.0, seed=0):
@@ -59,3 +68,21 @@ def test_elsewhere_it_sees_the_targets(n, bend):
 def test_columns_that_repeat_each_other_have_no_line():
     X, y = rows()
     assert Detrended(Mean()).fit(np.hstack([X, X]), y).facts()["line_first"] is False
+
+
+def test_a_line_moves_and_widens_predictive_distributions():
+    X, y = rows()
+    new = rows(5, seed=1)[0]
+    one, two = (Detrended(method).fit(X, y) for method in (Mean(), TwoModes()))
+    mean, std = one.predict(new)
+    normal, mixture = (found.predict_distribution(new) for found in (one, two))
+    assert_allclose(normal.mean, mean)
+    assert_allclose(normal.std, std)
+    assert_allclose(mixture.means, mean[:, None] + [-1.0, 1.0])
+    assert_allclose(mixture.stds, np.tile(std[:, None], 2))
+
+
+def test_without_a_line_a_distribution_is_that_of_the_method():
+    X, y = rows(bend=3.0)
+    found = Detrended(TwoModes()).fit(X, y).predict_distribution(X)
+    assert_array_equal(found.means, y.mean() + np.tile([-1.0, 1.0], (60, 1)))
