@@ -29,6 +29,9 @@ def test_a_prediction_is_a_mixture_over_samples():
     assert_allclose(mean, 0, atol=1e-12)
     assert_allclose(std**2, [0.3, 4.3])
     assert_allclose(model.predict(X)[1] ** 2, [0.8, 4.8])
+    p = model.predict_distribution(X)
+    assert_allclose(p.stds**2, 0.8)
+    assert_allclose(np.sort(p.means[1])[[0, -1]], [-2, 2])
 
 
 def test_a_fit_reports_how_it_ended(surface):
@@ -38,3 +41,11 @@ def test_a_fit_reports_how_it_ended(surface):
     assert facts["steps"] == 5
     assert len(facts["loss_by_start"]) == 2
     assert not facts["converged"]
+
+
+def test_few_columns_have_more_frequencies(surface):
+    X, y, _ = surface
+    for d, expected in ((1, 101), (4, 41)):
+        columns = np.tile(X[:40, :1], d) + 0.1 * np.arange(d)
+        facts = IDDGP(0, max_steps=1).fit(columns, y[:40]).facts()
+        assert facts["n_features"] == expected

@@ -1,21 +1,20 @@
 """Regression by a deep Gaussian process on Fourier features, of any family of processes.
 
 :mod:`experiments.baselines.fourier_layers` has the model; here Adam climbs its bound on
-mini-batches. Given a sample of the hidden layers f is Gaussian: a prediction is the mean and the
-variance of the mixture over samples.
+mini-batches. Given a sample of the hidden layers f is Gaussian: a prediction is a mixture over
+samples.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.baselines.fourier_layers import DeepProcess, Family, start
+from experiments.baselines.fourier_layers import WIDEST, DeepProcess, Family, start
+from experiments.baselines.mixtures import NormalMixture
 from experiments.baselines.optimisers import Candidate, Schedule
 from experiments.baselines.tensors import batches, double, seeded
 from experiments.baselines.training import BUDGET, train
@@ -24,8 +23,8 @@ from rwf._types import Array
 TEST_SAMPLES = 100
 """Samples of the hidden layers in a prediction."""
 
-AT_ONCE = 500
-"""Rows that are predicted together, each with all samples."""
+POINTS_AT_ONCE = 50_000
+"""Rows times units times columns times samples that are predicted together, about."""
 
 POINTS = 8_000
 """Rows times columns times samples of a training step, about: more columns, smaller batches."""
@@ -33,6 +32,13 @@ POINTS = 8_000
 RATE, DECAY, N_DECAYS = 0.03, 0.5, 4
 """Of Adam: three times the authors', whose trainings are longer, and what plateaus do to it. Bounds
 are sampled, so that some plateaus are chance."""
+
+MANY_FREQUENCIES, FREQUENCIES, FEW = 50, 20, 3
+"""Of the waves of each process: with at most FEW columns, and with more, the authors' number.
+
+Whatever the waves miss of a hidden process is noise that no posterior removes. A hundred waves are
+as many inducing variables as the deep process with inducing points has.
+"""
 
 LENGTHS = (1.0, 3.0, 10.0)
 """Factors of the length of one start after the other."""
@@ -48,7 +54,7 @@ class DeepFourierGP:
         budget: seconds of training.
         n_starts: of which the best goes on; further ones have longer and shorter lengths.
         n_layers: the last one included.
-        n_frequencies: of the waves of each process.
+        n_frequencies: of the waves of each process, by default as many as the columns ask for.
         n_samples: of the hidden layers, in training.
         rate: of Adam.
         tolerance: nats per row that a window of steps must gain, or training has converged.
@@ -63,7 +69,7 @@ class DeepFourierGP:
         budget: float = BUDGET,
         n_starts: int = 1,
         n_layers: int = 2,
-        n_frequencies: int = 20,
+        n_frequencies: int | None = None,
         n_samples: int = 10,
         rate: float = RATE,
         tolerance: float = 1e-3,
@@ -97,7 +103,8 @@ class DeepFourierGP:
     def _candidate(self, X: Tensor, y: Tensor, k: int) -> Candidate[DeepProcess]:
         n, d = X.shape
         values = {**self.values, "length": self.values["length"] * LENGTHS[k % len(LENGTHS)]}
-        model = start(self.family, values, d, self.n_layers, self.n_frequencies)
+        n_frequencies = self.n_frequencies or (MANY_FREQUENCIES if d <= FEW else FREQUENCIES)
+        model = start(self.family, values, X, self.n_layers, n_frequencies)
         picks = batches(n, max(POINTS // (d * self.n_samples), 1))
 
         def loss() -> Tensor:
@@ -107,29 +114,39 @@ class DeepFourierGP:
         return Candidate(model, loss, model.parameters())
 
     def predict(self, X: Array) -> tuple[Array, Array]:
-        mean, std = self.predict_function(X)
-        return mean, np.sqrt(std**2 + self._noise)
+        p = self.predict_distribution(X)
+        return p.mean, p.std
+
+    def predict_distribution(self, X: Array) -> NormalMixture:
+        return self._mixture(X).blurred(self._noise)
 
     def predict_function(self, X: Array) -> tuple[Array, Array]:
+        p = self._mixture(X)
+        return p.mean, p.std
+
+    def _mixture(self, X: Array) -> NormalMixture:
+        """A normal for each sample of the hidden layers."""
+        of_a_row = X.shape[1] * min(X.shape[1], WIDEST) * TEST_SAMPLES
         with seeded(self.random_state), torch.no_grad():
             blocks = [
-                self._model.sample(rows, TEST_SAMPLES) for rows in self._inputs(X).split(AT_ONCE)
+                self._model.sample(rows, TEST_SAMPLES)
+                for rows in self._inputs(X).split(max(POINTS_AT_ONCE // of_a_row, 1))
             ]
-            means, variances = (torch.cat(parts, dim=1) for parts in zip(*blocks, strict=True))
-        variance = variances.mean(dim=0) + means.var(dim=0, correction=0)
-        return means.mean(dim=0).numpy(), variance.sqrt().numpy()
+            means, variances = (torch.cat(parts, dim=1).T for parts in zip(*blocks, strict=True))
+        return NormalMixture(means.numpy(), variances.sqrt().numpy())
 
     def _inputs(self, X: Array) -> Tensor:
         return double((X - self._middle) / self._range)
 
     @property
     def _noise(self) -> float:
-        return math.exp(float(self._model.log_noise.detach()))
+        return float(self._model.log_noise.detach().exp())
 
     def facts(self) -> Mapping[str, object]:
         return {
             "noise_variance": self._noise,
             "n_layers": self.n_layers,
             "n_features": len(self._model.layers[0].waves),
+            "density": "mixture of normals",
             **self._report.facts(),
         }
