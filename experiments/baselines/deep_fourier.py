@@ -26,18 +26,18 @@ TEST_SAMPLES = 100
 POINTS_AT_ONCE = 50_000
 """Rows times units times columns times samples that are predicted together, about."""
 
-POINTS = 8_000
-"""Rows times columns times samples of a training step, about: more columns, smaller batches."""
-
 RATE, DECAY, N_DECAYS = 0.03, 0.5, 4
 """Of Adam: three times the authors', whose trainings are longer, and what plateaus do to it. Bounds
 are sampled, so that some plateaus are chance."""
 
-MANY_FREQUENCIES, FREQUENCIES, FEW = 50, 20, 3
-"""Of the waves of each process: with at most FEW columns, and with more, the authors' number.
+FEW = 3
+FREQUENCIES, POINTS = {True: 50, False: 20}, {True: 2_000, False: 4_000}
+"""The waves of a process, and rows times columns times samples of a training step, about: with at
+most FEW columns, and with more.
 
-Whatever the waves miss of a hidden process is noise that no posterior removes. A hundred waves are
-as many inducing variables as the deep process with inducing points has.
+20 frequencies are the authors' number. Whatever the waves miss of a hidden process is noise that no
+posterior removes, and with 4200 rows on one column it is what is left of the error: 50 frequencies
+are as many inducing variables as the deep process with inducing points has.
 """
 
 LENGTHS = (1.0, 3.0, 10.0)
@@ -70,7 +70,7 @@ class DeepFourierGP:
         n_starts: int = 1,
         n_layers: int = 2,
         n_frequencies: int | None = None,
-        n_samples: int = 10,
+        n_samples: int = 5,
         rate: float = RATE,
         tolerance: float = 1e-3,
         max_steps: int | None = None,
@@ -103,9 +103,9 @@ class DeepFourierGP:
     def _candidate(self, X: Tensor, y: Tensor, k: int) -> Candidate[DeepProcess]:
         n, d = X.shape
         values = {**self.values, "length": self.values["length"] * LENGTHS[k % len(LENGTHS)]}
-        n_frequencies = self.n_frequencies or (MANY_FREQUENCIES if d <= FEW else FREQUENCIES)
+        n_frequencies = self.n_frequencies or FREQUENCIES[d <= FEW]
         model = start(self.family, values, X, self.n_layers, n_frequencies)
-        picks = batches(n, max(POINTS // (d * self.n_samples), 1))
+        picks = batches(n, max(POINTS[d <= FEW] // (d * self.n_samples), 1))
 
         def loss() -> Tensor:
             rows = next(picks)

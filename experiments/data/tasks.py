@@ -150,6 +150,7 @@ SIMULATED: Mapping[str, Simulation] = MappingProxyType(
         "six-plateaus": _plateaus(SIX_PLATEAUS, 0.05),
         "five-plateaus": _plateaus(FIVE_PLATEAUS, 0.05),
         "five-plateaus-quiet": _plateaus(FIVE_PLATEAUS, 0.005),
+        "five-plateaus-350": _plateaus(FIVE_PLATEAUS, 0.005, 350),
         **{f"steps-{n}": _plateaus(FIVE_PLATEAUS, 0.05, n) for n in GROWING},
         "chirp-bursts": Simulation(lambda rng: chirp_bursts(120_000, rng), n_train=100_000),
         **{name: _denoising(name, regular=True) for name in DONOHO_JOHNSTONE},

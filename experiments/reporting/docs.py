@@ -145,7 +145,7 @@ SECTIONS: Mapping[str, Callable[[Path], str]] = {
     ),
     **{
         f"ablation-{name}": tables_section(f"ablation-{name}", "rmse", "nll")
-        for name in ("wavelets", "shifts", "normalization", "starts")
+        for name in ("wavelets", "shifts", "normalization", "starts", "frequencies")
     },
 }
 """What can be generated, by the name in the marker."""

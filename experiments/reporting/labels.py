@@ -109,16 +109,15 @@ NOTES = (
     "ᵇ Four components, exact inference; the best of five restarts by evidence, in at most 360 s. "
     "A random subset of 1000 training rows if there are more than 2048.",
     "ᶜ 100 inducing points per layer; Adam on batches of 256 rows (1024 with at most three "
-    "columns) until the bound converges, or for 360 s. Predictions have the mean and variance of "
-    "a mixture of 100 draws.",
+    "columns) until the bound converges, or for 360 s. A prediction is a mixture of 100 normals.",
     "ᵈ Matérn-3/2; the length scale of each column is interpolated from 20 places, a common factor "
     "with more than 16 columns. Hyperparameters maximise the posterior density of at most 1000 "
     "training rows (best of five restarts in at most 360 s); the posterior uses at most 2000.",
     "ᵉ An ensemble of five networks with two or four layers of 1000 cosines, in at most 360 s. "
     "Length scale, amplitude, depth, noise and early stopping use a tenth of the training rows.",
-    "ᶠ Matérn-3/2, 20 frequencies per column, additive in columns that a hidden layer mixes; Adam "
-    "on batches until the bound converges, or for 360 s. Predictions have the mean and variance "
-    "of a mixture of 100 draws.",
+    "ᶠ Matérn-3/2, additive: a process for each column and each of up to 16 hidden units, with 20 "
+    "frequencies (50 with at most three columns); Adam on batches until the bound converges, or "
+    "for 360 s. A prediction is a mixture of 100 normals.",
     "ᵍ With four or more columns, a GP of the 16 nearest neighbours is blended in if that improves "
     "the held-out log-likelihood. With 4 to 16 columns and more than 3000 rows, the metric is a "
     "full matrix.",

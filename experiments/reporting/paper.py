@@ -88,6 +88,10 @@ ANCHORS = (
     Anchor("sm", "airfoil", 1.8),
     Anchor("drf", "protein", 4.7),
     Anchor("ns-gp", "five-plateaus", "exact5k-se"),
+    Anchor("idd-gp", "five-plateaus", "exact5k-se"),
+    Anchor("idd-gp", "five-plateaus-quiet", "exact5k-se"),
+    Anchor("a-rkhs", "five-plateaus", "exact5k-se"),
+    Anchor("a-rkhs", "five-plateaus-quiet", "exact5k-se"),
 )
 
 

@@ -20,14 +20,20 @@ def test_draws_repeat_and_differ_between_splits(name):
 
 
 @pytest.mark.parametrize(
-    "name, noise", [("six-plateaus", 0.05), ("five-plateaus", 0.05), ("five-plateaus-quiet", 0.005)]
+    "name, noise, n_train",
+    [
+        ("six-plateaus", 0.05, 4200),
+        ("five-plateaus", 0.05, 4200),
+        ("five-plateaus-quiet", 0.005, 4200),
+        ("five-plateaus-350", 0.005, 350),
+    ],
 )
-def test_plateaus_have_their_sizes_levels_and_noise(name, noise):
+def test_plateaus_have_their_sizes_levels_and_noise(name, noise, n_train):
     table, rows = tasks.problem(name, 1)
     levels = {"six": (0, 1, -0.5, 0.75, -1, 0.5), "five": (-1, 1.2, -0.25, 1.2, 0.25)}
-    assert (len(rows.train), len(rows.test)) == (4200, 1800)
+    assert (len(rows.train), len(rows.test)) == (n_train, 1800)
     assert_array_equal(table.f, step_function(table.X[:, 0], levels[name.split("-")[0]]))
-    assert abs((table.y - table.f).std() / noise - 1) < 5 / np.sqrt(2 * 6000)
+    assert abs((table.y - table.f).std() / noise - 1) < 5 / np.sqrt(2 * (n_train + 1800))
 
 
 @pytest.mark.parametrize("ending", ["", "-irregular"])

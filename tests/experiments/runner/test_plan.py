@@ -40,6 +40,8 @@ def test_what_is_chosen_on_is_not_reported():
     chosen, reported = load_suite("tables-choice"), load_suite("tables")
     assert chosen.splits == (10, 11, 12, 13, 14)
     assert reported.splits == (0, 1, 2, 3, 4)
+    frequencies, reported = load_suite("ablation-frequencies"), load_suite("paper")
+    assert not set(frequencies.splits) & set(reported.splits)
 
 
 def test_the_grid_is_expanded_and_runs_can_be_chosen():
