@@ -30,10 +30,9 @@ RATE, DECAY, N_DECAYS = 0.03, 0.5, 4
 """Of Adam: three times the authors', whose trainings are longer, and what plateaus do to it. Bounds
 are sampled, so that some plateaus are chance."""
 
-FEW = 3
-FREQUENCIES, POINTS = {True: 50, False: 20}, {True: 2_000, False: 4_000}
-"""The waves of a process, and rows times columns times samples of a training step, about: with at
-most FEW columns, and with more.
+FEW, FEW_COLUMNS, MANY_COLUMNS = 3, (50, 2_000), (20, 4_000)
+"""With at most FEW columns and with more: frequencies of a process, and rows times columns times
+samples of a training step, about.
 
 20 frequencies are the authors' number. Whatever the waves miss of a hidden process is noise that no
 posterior removes, and with 4200 rows on one column it is what is left of the error: 50 frequencies
@@ -103,9 +102,9 @@ class DeepFourierGP:
     def _candidate(self, X: Tensor, y: Tensor, k: int) -> Candidate[DeepProcess]:
         n, d = X.shape
         values = {**self.values, "length": self.values["length"] * LENGTHS[k % len(LENGTHS)]}
-        n_frequencies = self.n_frequencies or FREQUENCIES[d <= FEW]
-        model = start(self.family, values, X, self.n_layers, n_frequencies)
-        picks = batches(n, max(POINTS[d <= FEW] // (d * self.n_samples), 1))
+        n_frequencies, points = FEW_COLUMNS if d <= FEW else MANY_COLUMNS
+        model = start(self.family, values, X, self.n_layers, self.n_frequencies or n_frequencies)
+        picks = batches(n, max(points // (d * self.n_samples), 1))
 
         def loss() -> Tensor:
             rows = next(picks)

@@ -133,7 +133,7 @@ NOTES = (
     "ˡ For these splits, as far as we know them: the best of all methods, or an exact GP with all "
     "rows on many GPUs. In the units that the papers use, without powers of ten.",
     "† Training had not converged on some split when its time was over.",
-    "‡ Some of these rows were made with an older default of this library.",
+    "‡ Some of these rows were made with an older default of this library, or older baselines.",
 )
 """Footnotes by their marks; a table is followed by those that it uses."""
 

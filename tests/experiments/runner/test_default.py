@@ -69,6 +69,14 @@ def test_only_our_rows_with_another_default_are_stale():
     assert not default.is_stale(old, None)
 
 
+@pytest.mark.parametrize("method", default.MIXTURES)
+def test_rows_that_were_scored_by_one_normal_are_stale(method):
+    (row,) = rows((method, None))
+    assert default.is_stale(row, None)
+    assert not default.is_stale({**row, "facts": {"density": "mixture of normals"}}, None)
+    assert not default.is_stale({**row, "facts": None}, None)  # it failed, and says why
+
+
 def test_stale_rows_are_marked_and_renewed_on_demand(tmp_path):
     now = default.settle(tmp_path)
     for row in rows(("rwf", "older"), ("rff", now), ("boosting", "older")):
