@@ -425,7 +425,6 @@ def test_an_outlier_in_one_of_two_outputs_counts_little_in_both():
 def test_outliers_do_not_average_means_with_a_line():
     """They make most of the squared errors by which a model and a line are compared."""
     model, X, _, f = robust("exact", n=150, seed=1)
-    assert robust("exact", "constant", n=150, seed=1)[0].fit_report_.line_share > 0.5
     assert model.fit_report_.line_share == 0.0
     assert error(model, X, f) < 1.0
 

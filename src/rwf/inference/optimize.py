@@ -80,6 +80,12 @@ class Trial:
     # log density per row of rows that were kept back, where these decided
     held_out: float | None = None
 
+    @property
+    def line(self) -> str:
+        """What was tried, and how it predicted rows that were kept back."""
+        density = "" if self.held_out is None else f"held-out log density {self.held_out:.4f}"
+        return f"{self.name}: {density}"
+
 
 def maximize_log_evidence(
     objective: Objective, max_iter: int, *parameters: tuple[str | Sequence[str], Array, ArrayLike]

@@ -136,7 +136,7 @@ def learn_atoms(
     for index in range(ROUNDS + 1):
         found = _round(index, by_octave(atoms, trend), kept, test, tried)
         tried.append(found)
-        progress(f"{found.report.name}: held-out log density {found.report.held_out:.4f}")
+        progress(found.report.line)
         renewed = _renewed(source, joined_atoms(found.stack), found, kept, rng)
         if renewed is None:
             break

@@ -143,7 +143,7 @@ def learn_tree(
         if len(held):
             density = mean_log_density([t.posterior.predict(held.X) for t in fits], held)
         report = trial_of(fits, moments.n, width, begun, density)
-        progress(f"{report.name}: held-out log density {report.held_out:.4f}")
+        progress(report.line)
         tried.append((replace(tree, columns=replace(tree.columns, features=stack)), fits, report))
     best = max(tried, key=lambda t: -np.inf if t[2].held_out is None else t[2].held_out)
     found = TreeHyperparameters(best[0], tuple(t.variances for t in best[1]))

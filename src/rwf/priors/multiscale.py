@@ -99,8 +99,7 @@ def learn_cells(
         fits = tied_variances(moments, stack, in_parents(by_octave, stack))
         density = held_out_log_density(fits, stack, test)
         report = trial_of(fits, moments.n, width, begun, density)
-        shown = "" if report.held_out is None else f"held-out log density {report.held_out:.4f}"
-        progress(f"{report.name}: {shown}")
+        progress(report.line)
         return _Choice(stack, fits, report)
 
     tried = in_parallel(attempt, WIDTHS if len(test) else WIDTHS[:1])
