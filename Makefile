@@ -12,6 +12,11 @@ DOCS_READY := .venv/.docs-ready
 # half of the files, so that what a file fits for all of its tests is fitted once; then they share.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# In the first folder all tests need the packages of benchmarks, in these files some do, which
+# skip without them.
+BENCH_TESTS := tests_bench tests/benchmarks/test_maps.py \
+	tests/experiments/baselines/test_celerite.py tests/experiments/baselines/test_trees.py
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-bench lint check bench reproduce docs format clean
 
@@ -25,7 +30,7 @@ test: $(READY)  ## run the tests
 	@$(PYTEST)
 
 test-bench: $(BENCH_READY)  ## run the tests of what only benchmarks compare with; installs torch
-	@$(PYTEST) tests_bench
+	@$(PYTEST) $(BENCH_TESTS)
 
 lint: $(READY)  ## format, lint and types, without the tests
 	@$(BIN)/ruff format --check .

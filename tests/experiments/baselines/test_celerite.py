@@ -13,7 +13,7 @@ from experiments.runner.methods import make
 
 @pytest.fixture
 def needs_celerite2():
-    pytest.importorskip("celerite2")
+    pytest.importorskip("celerite2", reason="the extra bench has celerite2")
 
 
 def dense(parameters, x, y):

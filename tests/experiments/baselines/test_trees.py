@@ -25,7 +25,7 @@ def rows(rng):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_trees_learn_a_step_and_where_the_noise_is(rows, name):
-    pytest.importorskip(FORMS[name])
+    pytest.importorskip(FORMS[name], reason=f"the extra bench has {FORMS[name]}")
     X, y = rows
     method = make(name, {"rounds": 150}, 3)
     method.fit(X[:900], y[:900])
